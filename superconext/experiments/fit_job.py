@@ -197,7 +197,7 @@ def _draw_facts(
     }
     if draw.kind == "shots":
         facts["shots"] = draw.amount
-    if draw.takes_fewer:
+    if draw.of.takes_fewer:
         rows = source_rows["all" if "all" in source_rows else "train"]
         facts["overlap"] = expected_overlap(rows, draw)
         if "all" in source_rows:  # the test rows are drawn too

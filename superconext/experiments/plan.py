@@ -254,7 +254,7 @@ def cut(source_rows: Mapping[str, Labelled], fit: Fit) -> dict[str, Labelled]:
         parts = {
             name: pick(source_rows["all"], part) for name, part in zip(names, rows, strict=True)
         }
-    elif draw and ("dev" in source_rows or draw.kind in ("shots", "mteb")):
+    elif draw and ("dev" in source_rows or draw.of.draws_dev):
         parts = dict(source_rows)
     else:
         train_rows, dev_rows = stratified_holdout(*train, HELD_OUT, fit.seed)

@@ -425,7 +425,7 @@ def _curves(tables: Mapping[str, Table]) -> BandsContext | None:
     curves: dict[str, dict[Any, list[float]]] = {}
     for name, table in tables.items():
         # All rows as they are: no damage at all, or no number.
-        if not name and kinds[0].takes_fewer:
+        if not name and kinds[0].of.takes_fewer:
             continue
         for row in table.rows:
             at = parse_draw(name).amount if name else 0
@@ -433,7 +433,7 @@ def _curves(tables: Mapping[str, Table]) -> BandsContext | None:
 
     return BandsContext(
         curves,
-        xlabel=kinds[0].scale,
+        xlabel=kinds[0].describe("N"),
         ylabel="weighted F1 on test, percent",
         file_name=FIGURE,
     )

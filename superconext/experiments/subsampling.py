@@ -21,23 +21,39 @@ from superconext.data.duplicates import Rows, keys_of
 
 Labelled = tuple[list[str], list[str]]
 
-#: What each kind is, in words; `{}` is the number.
-KINDS = {
-    "shots": "{} rows of each class",
-    "rows": "{} rows, classes as they come",
-    "share": "{} percent of the rows",
-    "rho": "imbalance 1:{}",
-    "labels": "{} percent of the labels wrong",
-    "words": "{} percent of the words damaged",
-    "mteb": "{} rows of each class and the first 2,048 test rows, as MTEB takes them",
-}
-_DAMAGE = ("labels", "words")
-
 #: Rows of the rarest class under `rho` (LaCon, section 4.2).
 RAREST = 32
 
 #: Fewest rows of a class that any draw leaves: a contrastive loss needs a positive.
 _FEWEST = 2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """title: what draws of the kind are, `{}` is the number. least, most: limits of the number.
+    takes_fewer: whether some of the rows are taken, rather than all damaged. draws_dev: whether as
+    many dev rows are drawn where none are given."""
+
+    title: str
+    least: int = 1
+    most: int = 10**9
+    takes_fewer: bool = True
+    draws_dev: bool = False
+
+
+KINDS = {
+    "shots": Kind("{} rows of each class", least=_FEWEST, draws_dev=True),
+    "rows": Kind("{} rows, classes as they come", least=2 * _FEWEST),
+    "share": Kind("{} percent of the rows", most=100),
+    "rho": Kind("imbalance 1:{}"),
+    "labels": Kind("{} percent of the labels wrong", most=100, takes_fewer=False),
+    "words": Kind("{} percent of the words damaged", most=100, takes_fewer=False),
+    "mteb": Kind(
+        "{} rows of each class and the first 2,048 test rows, as MTEB takes them",
+        least=_FEWEST,
+        draws_dev=True,
+    ),
+}
 
 #: MTEB's seed, and how many test rows its tasks of tweets have at most.
 _MTEB_SEED, _MTEB_TEST = 42, 2048
@@ -59,18 +75,12 @@ class Draw:
         return f"{self.kind}{self.amount}"
 
     @property
-    def takes_fewer(self) -> bool:
-        """Whether it takes some of the rows, rather than damaging all of them."""
-        return self.kind not in _DAMAGE
+    def of(self) -> Kind:
+        return KINDS[self.kind]
 
-    def describe(self) -> str:
-        """What it is, for people."""
-        return KINDS[self.kind].format(self.amount)
-
-    @property
-    def scale(self) -> str:
-        """What draws of this kind differ by, for an axis."""
-        return KINDS[self.kind].format("N")
+    def describe(self, number: str = "") -> str:
+        """What it is, for people; with other words for its number, such as "N"."""
+        return self.of.title.format(number or self.amount)
 
 
 def parse_draw(name: str) -> Draw:
@@ -78,9 +88,7 @@ def parse_draw(name: str) -> Draw:
     match = _NAME.fullmatch(name)
     if match:
         draw = Draw(match[1], int(match[2]))
-        least = {"shots": _FEWEST, "mteb": _FEWEST, "rows": 2 * _FEWEST}.get(draw.kind, 1)
-        most = 100 if draw.kind in ("share", *_DAMAGE) else 10**9
-        if least <= draw.amount <= most:
+        if draw.of.least <= draw.amount <= draw.of.most:
             return draw
     raise ConfigError(
         f"draw {name!r}: expected one of {', '.join(KINDS)} and a number, such as shots16 or "
@@ -118,7 +126,7 @@ def drawn(
         if not own_dev:
             rest["dev"] = pick(parts["train"], dev_rows)
         return {"train": pick(parts["train"], train_rows), **rest}
-    dev = draw.kind == "shots" and not own_dev
+    dev = draw.of.draws_dev and not own_dev
     train_rows, dev_rows = draw_rows(parts["train"], draw, seed, dev=dev)
     if dev:
         rest["dev"] = pick(parts["train"], dev_rows)

@@ -231,4 +231,4 @@ def test_copies_of_a_text_are_drawn_once_and_never_on_both_sides():
     ],
 )
 def test_the_axis_of_draws_has_the_number_alone_replaced(name, axis):
-    assert parse_draw(name).scale == axis
+    assert parse_draw(name).describe("N") == axis
