@@ -422,7 +422,7 @@ def write_predictions(
     from superconext.data.reading import kept_columns
     from superconext.fitting.familiarity import Familiarity, facts_of
 
-    begun = abstained = shown = 0
+    begun = labelled = shown = 0
     kept: dict[str, str] = {}
     as_csv = (out or "").lower().endswith(".csv")
     told = [*(facts_of(model, ["a"])[0] or {})] * details
@@ -448,12 +448,12 @@ def write_predictions(
             part = block.texts[start : start + _AT_ONCE]
             facts = familiarity.add(model, part)
             shares = _shares(model, part)
-            labels = [None if share is None else model.classes[share.argmax()] for share in shares]
-            if abstain_below is not None:
-                for place, share in enumerate(shares):
-                    if share is not None and share.max() < abstain_below:
-                        labels[place] = None
-                        abstained += 1
+            labels = [
+                None
+                if share is None or share.max() < (abstain_below or 0.0)
+                else model.classes[share.argmax()]
+                for share in shares
+            ]
             lines = block.lines[start : start + _AT_ONCE]
             cells = [
                 {name: row.get(column, "") for name, column in kept.items()}
@@ -471,24 +471,36 @@ def write_predictions(
                 lines_out = table_lines(table, texts.separator if as_csv else "")
                 click.echo(mark + "".join(lines_out), stream, nl=False)
             begun += len(part)
+            labelled += len(part) - labels.count(None)
     if as_json:
         click.echo("]", stream)
     show_notes()
-    if quiet:
-        return begun, familiarity
+    if not quiet:
+        _tell_predicted(texts, familiarity, begun, labelled, abstain_below)
+    return begun, familiarity
+
+
+def _tell_predicted(
+    texts: RowStream,
+    familiarity: Familiarity,
+    begun: int,
+    labelled: int,
+    abstain_below: float | None,
+) -> None:
+    """On stderr: rows that got no label, of those begun, and texts that were read in part, left out
+    or unlike those of training."""
     filled = familiarity.texts
+    notes = []
     if begun > filled:
         blank = plural(begun - filled, "row")
         mend = "--drop-incomplete leaves such rows out"
-        echo_notes([f"{blank} without a text, given an empty label ({mend})"], texts.name)
-    if abstained:
-        echo_notes(
-            [
-                f"no label for {abstained} of {filled} texts, whose classes are all less probable "
-                f"than {abstain_below:g}"
-            ],
-            texts.name,
+        notes.append(f"{blank} without a text, given an empty label ({mend})")
+    if labelled < filled:
+        notes.append(
+            f"no label for {filled - labelled} of {filled} texts, whose classes are all less "
+            f"probable than {abstain_below:g}"
         )
+    echo_notes(notes, texts.name)
     for problem in [*(f"{texts.name}: {w}" for w in familiarity.warnings()), *texts.problems]:
         click.echo(f"warning: {problem}", err=True)
     if texts.on_error == "skip":
@@ -497,7 +509,6 @@ def write_predictions(
             f"{plural(texts.skipped, 'line')} skipped",
             err=True,
         )
-    return begun, familiarity
 
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
