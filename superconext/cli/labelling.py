@@ -145,6 +145,9 @@ def audit(
 #: Share of the texts that a run may have been trained on: short ones come up again anywhere.
 _TOO_MANY = 0.1
 
+#: Training sentences that `explain` shows beside each.
+_NEAREST = 3
+
 #: Columns that `audit` writes beside label and text.
 _OF_AUDIT = {"line", "suggested", "suspicion", "why"}
 
@@ -306,13 +309,15 @@ def explain(
     in_colour = not as_json and out is None and sys.stdout.isatty()
     if train is not None:
         rows = read_labelled(train, known=model.known, drop_unlabelled=True, **reading)
+        vectors = model.features([*asked.values()])
+        places = nearest(vectors, model.features(rows.texts), _NEAREST)
         near = [
             [
                 {"text": rows.texts[at], "label": rows.labels[at], "line": rows.lines[at]}
-                | {"cosine": round(cosine, 4)}
-                for at, cosine in one
+                | {"cosine": round(float(cosine), 4)}
+                for at, cosine in zip(*one, strict=True)
             ]
-            for one in nearest(model, [*asked.values()], rows.texts)
+            for one in zip(*places, strict=True)
         ]
         if not (as_json or in_colour):
             echo_notes(["a table of words has no place for the nearest sentences: add --json"])

@@ -139,17 +139,22 @@ def _explained(
     return found
 
 
-def nearest(
-    model: Model, texts: Sequence[str], others: Sequence[str], count: int = 3
-) -> list[list[tuple[int, float]]]:
-    """For each text the rows of `others` with the most similar sentence vectors: (row, cosine)."""
-    units = []
-    for part in (texts, others):
-        vectors = model.features(part)
-        units.append(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
-    found = []
-    for vector in units[0]:
-        cosines = units[1] @ vector
-        rows = np.argsort(-cosines, kind="stable")[:count]
-        found.append([(int(row), float(cosines[row])) for row in rows])
-    return found
+def nearest(rows: np.ndarray, others: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers `[N, k]` and cosines of the `count` rows of `[M, d]` nearest to each of `[N, d]`."""
+    count = min(count, len(others))
+    unit = _unit(others)
+    found, cosines = [], []
+    for start in range(0, len(rows), 1024):
+        similar = _unit(rows[start : start + 1024]) @ unit.T
+        some = np.argpartition(-similar, count - 1, axis=1)[:, :count]
+        order = np.argsort(-np.take_along_axis(similar, some, axis=1), axis=1, kind="stable")
+        some = np.take_along_axis(some, order, axis=1)
+        found.append(some)
+        cosines.append(np.take_along_axis(similar, some, axis=1))
+    return np.concatenate(found), np.concatenate(cosines)
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    rows = np.nan_to_num(rows.astype(np.float32))
+    unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return unit

@@ -24,7 +24,7 @@ import numpy as np
 from superconext.core.errors import listed, plural
 from superconext.core.files import write_text
 from superconext.report.audit import Audit
-from superconext.report.explain import Explanation, word_spans
+from superconext.report.explain import Explanation, nearest, word_spans
 from superconext.report.figures import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
 from superconext.report.table import (
@@ -550,27 +550,6 @@ def _marks(text: str, explained: Explanation | None) -> list[tuple[int, int, flo
 
 def _rounded(values: np.ndarray) -> Any:
     return np.round(np.nan_to_num(values.astype(np.float64)), 3).tolist()
-
-
-def nearest(rows: np.ndarray, others: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers `[N, k]` and cosines of the `count` rows of `[M, d]` nearest to each of `[N, d]`."""
-    count = min(count, len(others))
-    unit = _unit(others)
-    found, cosines = [], []
-    for start in range(0, len(rows), 1024):
-        similar = _unit(rows[start : start + 1024]) @ unit.T
-        some = np.argpartition(-similar, count - 1, axis=1)[:, :count]
-        order = np.argsort(-np.take_along_axis(similar, some, axis=1), axis=1, kind="stable")
-        some = np.take_along_axis(some, order, axis=1)
-        found.append(some)
-        cosines.append(np.take_along_axis(similar, some, axis=1))
-    return np.concatenate(found), np.concatenate(cosines)
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    rows = np.nan_to_num(rows.astype(np.float32))
-    unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return unit
 
 
 def _placed(train: np.ndarray, rows: np.ndarray, points: np.ndarray) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from superconext.probe.metrics import probability_metrics
 from superconext.report import page
 from superconext.report.audit import audit
 from superconext.report.explain import Explanation, word_spans
-from superconext.report.page import PageContext, PageRows, nearest, render_page, verdict
+from superconext.report.page import PageContext, PageRows, render_page, verdict
 from superconext.report.table import Grid, clean, wilson
 
 HOSTILE = [
@@ -96,19 +96,6 @@ def test_the_sentences_on_the_page_are_those_of_the_file_with_their_answers():
     np.testing.assert_allclose(data["rows"]["sure"], judged.confidence, atol=5e-4)
     top = [pairs[0] for pairs in data["rows"]["top"]]
     assert [k for k, _ in top] == data["rows"]["guess"]
-
-
-def test_nearest_agrees_with_a_plain_loop():
-    draw = np.random.default_rng(0)
-    some, others = draw.normal(size=(7, 4)), draw.normal(size=(9, 4))
-    places, cosines = nearest(some, others, 3)
-    for i, x in enumerate(some):
-        similar = [x @ y / np.linalg.norm(x) / np.linalg.norm(y) for y in others]
-        expected = sorted(range(9), key=lambda j: -similar[j])[:3]
-        assert places[i].tolist() == expected
-        np.testing.assert_allclose(cosines[i], [similar[j] for j in expected], atol=1e-6)
-    assert nearest(some, others[:2], 3)[0].shape == (7, 2)
-    assert np.isfinite(nearest(np.zeros((2, 4)), np.full((3, 4), np.nan), 3)[1]).all()
 
 
 @pytest.mark.parametrize(
