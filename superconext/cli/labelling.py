@@ -227,11 +227,11 @@ def suggest(
             seen = [text for text, split in zip(texts.texts, splits, strict=True) if split]
             labelled += seen
             if seen:
-                told = f"{plural(len(seen), 'text')} that the run was trained on, left out"
-                echo_notes([told], texts.source)
-        found = suggesting.suggest(model, texts, count, labelled, balance, seed)
-    if len(texts) > suggesting.POOL:
-        echo_notes([f"{suggesting.POOL} texts, drawn at random, were considered"], texts.source)
+                learned = f"{plural(len(seen), 'text')} that the run was trained on, left out"
+                echo_notes([learned], texts.source)
+        told: list[str] = []
+        found = suggesting.suggest(model, texts, count, labelled, balance, seed, told.append)
+    echo_notes(told, texts.source)
     if as_json:
         _give_json(suggesting.table(found, blind), out, len(found))
     elif tool in ("label-studio", "doccano"):

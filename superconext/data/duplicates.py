@@ -41,7 +41,9 @@ THRESHOLD = 0.8  # Jaccard similarity
 _ROWS = 4  # numbers of a signature that make a band
 _BANDS = 16
 _HASHES = _BANDS * _ROWS
-_WINDOW = 4  # neighbours in a bucket that a text is compared with
+#: Neighbours in a bucket that a text is compared with: the second, but so many of all texts
+#: together in a band, and at least the first.
+_FEWEST_MATES, _MOST_MATES, _ALL_MATES = 4, 16, 2_000_000
 _SLACK = 0.2  # three standard deviations of the similarity a signature tells
 _CHUNK = 1 << 20  # characters hashed at a time
 _PAIRS = 1 << 15  # signatures compared at a time
@@ -264,8 +266,9 @@ def near_duplicates(
     threshold of 0.8 is missed about twice in ten thousand.
 
     Time grows with the number of characters. In a crowded bucket a text is compared with its
-    first member and its nearest neighbours only, so that thousands of equal beginnings cost no
-    more; the groups, which are chains of similar pairs, come out the same.
+    first member and a few neighbours only, in an order that brings like ones together. So
+    thousands of equal beginnings cost no more, but of many texts made of one template a few are
+    missed: 5 of 1,990 on such a file.
 
     texts: normalised as they are to be compared; copies are best taken out before. threshold: above
     0.5, for lower ones would need more bands than there are, and at most 1. progress: called with
@@ -395,16 +398,20 @@ def _candidates(signatures: NDArray[np.uint32], threshold: float) -> list[tuple[
     count = len(signatures)
     wide = signatures.astype(np.uint64)
     coded: list[NDArray[np.int64]] = []
+    mates_of_each = min(_MOST_MATES, max(_FEWEST_MATES, _ALL_MATES // count))
     for band in range(_BANDS):
         key = np.zeros(count, dtype=np.uint64)
         for column in range(band * _ROWS, (band + 1) * _ROWS):
             key = _mix(key + wide[:, column] + np.uint64(0x9E3779B97F4A7C15))
-        order = np.argsort(key, kind="stable")
+        # Within a bucket texts stand beside those that share most of the numbers that follow.
+        following = [(band + 1) * _ROWS + step for step in range(2 * _ROWS)]
+        columns = [wide[:, place % _HASHES] for place in reversed(following)]
+        order = np.lexsort([*columns, key])
         ordered = key[order]
         new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
         leader = np.maximum.accumulate(np.where(new, np.arange(count), 0))
         mates = [(order[leader[~new]], order[~new])]
-        for step in range(1, min(_WINDOW, count - 1) + 1):
+        for step in range(1, min(mates_of_each, count - 1) + 1):
             same = ordered[step:] == ordered[:-step]
             mates.append((order[:-step][same], order[step:][same]))
         for a, b in mates:

@@ -74,8 +74,11 @@ _SAMPLED = 200_000  # lines of a source that they are drawn from
 _SHOWN = 5  # lines left out that are shown for each reason
 _IDENTITY = 64  # letters of a state's identity
 
-_ROWS, _BANDS = 5, 12  # of a signature of 64: at a similarity of 0.8 one pair in 100 is missed
-_SLOTS = 1 << 20  # of each band's table
+#: Of a signature of 64: at a similarity of 0.8 one pair in 100 is missed, more where very many
+#: lines are made of one template.
+_ROWS, _BANDS = 5, 12
+_SLOTS, _LATEST = 1 << 16, 16  # of each band's table, and lines that a slot remembers
+_LOOKED_AT = 32  # lines that share a band with a new one and are compared with it
 _PLACE = 40  # bits of a place in the file
 _MOST_HASHES = 1 << 25
 
@@ -235,8 +238,8 @@ class _Kept:
     def __init__(self, path: Path, near: float | None, tokenizer: Tokenizer) -> None:
         self.path, self.near, self.tokenizer = path, near, tokenizer
         self.hashes = _Hashes()
-        # Of the latest line in a slot 1 + its place in the file, and 23 bits of the band's hash.
-        self.bands = np.zeros((_BANDS, _SLOTS), dtype=np.int64)
+        # Of the latest lines in a slot 1 + their place in the file, and 23 bits of the band's hash.
+        self.bands = np.zeros((_BANDS, _SLOTS, _LATEST), dtype=np.int64)
         self.recent: dict[int, str] = {}  # wordings that are not in the file yet
 
     def keys(self, wordings: Sequence[str]) -> tuple[list[int], np.ndarray]:
@@ -256,9 +259,10 @@ class _Kept:
     def is_near(self, words: str, bands: np.ndarray) -> bool:
         """Whether a line that is kept is as similar as `near`."""
         latest = self.bands[np.arange(_BANDS), bands % _SLOTS]
-        places = latest[(latest > 0) & (latest >> _PLACE == bands >> _PLACE)] % (1 << _PLACE)
+        same = latest >> _PLACE == (bands >> _PLACE)[:, None]
+        places = latest[(latest > 0) & same] % (1 << _PLACE)
         own = None
-        for place, _ in Counter(places.tolist()).most_common(4):
+        for place, _ in Counter(places.tolist()).most_common(_LOOKED_AT):
             other = self.recent.get(place) or self._read(place - 1)
             own = np.unique(shingles([words])[0]) if own is None else own
             if jaccard(own, np.unique(shingles([other])[0])) >= cast(float, self.near):
@@ -270,7 +274,9 @@ class _Kept:
         self.hashes.add(key)
         if self.near is not None:
             tags = bands >> _PLACE << _PLACE
-            self.bands[np.arange(_BANDS), bands % _SLOTS] = tags + place + 1
+            of_each, slots = np.arange(_BANDS), bands % _SLOTS
+            self.bands[of_each, slots, 1:] = self.bands[of_each, slots, :-1]
+            self.bands[of_each, slots, 0] = tags + place + 1
             self.recent[place + 1] = words
 
     def _read(self, place: int) -> str:

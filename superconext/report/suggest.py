@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -48,6 +48,7 @@ def suggest(
     labelled: Sequence[str] = (),
     balance: str | None = None,
     seed: int = 0,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> list[Suggestion]:
     """The texts to label next, the least certain first.
 
@@ -56,6 +57,7 @@ def suggest(
         count: how many, fewer where there are not as many.
         labelled: texts that have a label; they and their near-duplicates are left out.
         balance: "class" for as many of each predicted class, "script" for as many of each script.
+        tell: called where there are more texts than `POOL`.
 
     Raises DataError where every text is among the labelled ones.
     """
@@ -71,6 +73,7 @@ def suggest(
             f"{texts.source}: found no text that is still unlabelled, expected some: check the file"
         )
     if len(rows) > POOL:
+        tell(f"{POOL:,} of {len(rows):,} texts, drawn at random, are considered")
         rows = np.sort(np.random.default_rng(seed).choice(rows, POOL, replace=False))
     pool = [texts.texts[row] for row in rows]
     vectors = model.features(pool)

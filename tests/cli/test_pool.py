@@ -443,3 +443,14 @@ def test_whatsapp_of_a_phone_in_arabic(call, tmp_path):
     out = tmp_path / "pool.txt"
     assert call("data", "pool", tmp_path / "chat.txt", "--out", out).code == 0
     assert out.read_text(encoding="utf-8").splitlines()[0] == "sbah lkhir 0 a khoya"
+
+
+def test_a_pool_of_one_template_drops_most_near_repeats(tmp_path):
+    from tests.data.test_near_duplicates import similarity, template
+
+    texts, kept = template(700), []
+    for text in texts:
+        if all(similarity(text, other) < 0.8 for other in kept):
+            kept.append(text)
+    _, (row,) = pooled(tmp_path, write(tmp_path / "a.txt", "\n".join(texts)))
+    assert len(kept) < 0.6 * len(texts) and row["kept"] < 1.2 * len(kept)

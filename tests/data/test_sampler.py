@@ -146,3 +146,12 @@ def test_every_pass_over_a_class_has_an_order_of_its_own(steps):
         for number, order in zip(numbers, passes, strict=True):
             expected = np.random.default_rng([5, 2, k, number]).permutation(30)
             assert np.array_equal(order, 30 * k + expected)
+
+
+def test_another_seed_brings_other_classes_together():
+    labels = np.repeat(np.arange(50), 5)
+    met = []
+    for seed in (0, 1, 2):
+        batches = BalancedBatches(labels, 20, seed=seed).epoch(0)
+        met.append([frozenset(labels[rows].tolist()) for rows in batches])
+    assert met[0] != met[1] and met[1] != met[2] and met[0] != met[2]

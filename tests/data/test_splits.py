@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import conflicting, deduplicate, leaks, text_keys
-from superconext.data.splits import split_dataset, stratified_holdout, stratified_three_way
+from superconext.data.splits import (
+    quotas,
+    split_dataset,
+    stratified_folds,
+    stratified_holdout,
+    stratified_three_way,
+)
 
 # Few texts and labels, so that copies, conflicts and tiny classes all turn up.
 corpora = st.lists(
@@ -265,3 +271,31 @@ def test_rows_without_line_numbers_are_numbered_and_selected():
     rows = Dataset(["a", "b", "c"], ["x", "y", "x"])
     assert [*rows.lines] == [1, 2, 3]
     assert [*rows.select([2, 0]).lines] == [3, 1]
+
+
+def test_another_repeat_is_another_deal():
+    texts = [f"{word} number {k}" for k in range(20) for word in ("zwin", "khayb")]
+    labels = ["good", "bad"] * 20
+    deals = [stratified_folds(texts, labels, 5, seed=3, repeat=repeat) for repeat in range(3)]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        pairs = zip(deals[one], deals[other], strict=True)
+        assert not any(np.array_equal(*pair) for pair in pairs)
+
+
+def test_copies_with_two_labels_are_held_out_together_or_not_at_all():
+    # The one text of class c is a text of class a too: held out, it would leave no row of c.
+    texts = ["the same text", "the same text", *(f"text number {k} zwin" for k in range(12))]
+    labels = ["a", "c", *(["a", "b"] * 6)]
+    for seed in range(5):
+        folds = stratified_folds(texts, labels, 4, seed)
+        assert sorted(np.concatenate(folds)) == list(range(2, 14))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_largest_remainders_get_what_is_left(seed):
+    sizes, fraction = [18, 12, 13], 0.1  # 1.8, 1.2 and 1.3 texts, 4 in all
+    assert quotas(sizes, fraction, np.random.RandomState(seed)) == [2, 1, 1]
+    labels = [name for name, size in zip("abc", sizes, strict=True) for _ in range(size)]
+    texts = [f"text number {k} zwin" for k in range(sum(sizes))]
+    _, held = stratified_holdout(texts, labels, fraction, seed)
+    assert sorted(labels[row] for row in held) == ["a", "a", "b", "c"]

@@ -619,3 +619,25 @@ def test_large_batches_have_the_gradient_of_one_pass(model):
     whole = encode_rows(encoder.eval(), store, rows).sentence
     assert torch.allclose(whole, output.sentence, atol=1e-5)
     assert encoder.kept_bytes > 0 and build_store([[5]], 3).lengths.tolist() == [1]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_class_tokens_are_no_part_of_a_pooled_sentence(pooling, model):
+    config = resolve({**ONE_EPOCH, "model": model, "objective": "dualcl", "pooling": pooling})
+    fitted = fit_model(Dataset(TEXTS, LABELS), config).model
+    encoder, store = fitted.encoders[0], fitted.store(["zwin bzaf", "khayb"])
+    output = encoder(*map(torch.from_numpy, store.pad(np.arange(2))))
+    library, rows = encoder.model, encoder.class_rows
+    vectors = library.get_input_embeddings().weight
+    for row, length in enumerate(store.lengths):
+        ids = torch.from_numpy(store.take(np.array([row]))[0].astype(np.int64))
+        # [CLS] label label [SEP] text [SEP], of which the labels are left out.
+        inputs = torch.cat([vectors[[2]], rows, vectors[[3]], vectors[ids], vectors[[3]]])[None]
+        states = library(
+            inputs_embeds=inputs,
+            position_ids=torch.tensor([[0, 0, 0, *range(1, length + 3)]]),
+            token_type_ids=torch.tensor([[0] * 4 + [1] * (length + 1)]),
+        ).last_hidden_state[0]
+        kept = torch.cat([states[:1], states[3:]])
+        expected = kept.mean(0) if pooling == "mean" else kept.amax(0)
+        assert torch.allclose(output.sentence[row], expected, atol=1e-5)

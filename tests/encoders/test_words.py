@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.encoders.indexer import store_with_oov
+from superconext.encoders.indexer import WordIndexer, store_with_oov
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import UNK_ID, Tokenizer, Vocabulary
@@ -59,3 +59,14 @@ def test_pieces_give_the_store_of_their_texts(texts, ngrams, longest):
     assert np.array_equal(found.offsets, expected.offsets)
     assert np.array_equal(found.oov_words.vectors, expected.oov_words.vectors)
     assert np.array_equal(found.oov_words.known, expected.oov_words.known)
+
+
+def test_a_script_of_many_words_that_are_hardly_ever_written_was_not_met():
+    rare = [f"زوين{letter}" for letter in "ابتثجحخدذرز"]
+    reserve = WordVectors(["zwin"], np.ones((1, 2), np.float32))
+    for often, strange in ((5000, 1.0), (5, 0.0)):
+        vocabulary = Vocabulary(["zwin", *rare], [often, *[1] * len(rare)])
+        indexer = WordIndexer(Tokenizer(Normalizer("none")), vocabulary, reserve, None, 9)
+        shares = indexer.unfamiliar([["zwin"], [rare[0]], ["zwin", rare[1]]])
+        assert shares[:, 0].tolist() == [0, 0, 0], "all words are known"
+        assert shares[:, 1].tolist() == [0, strange, strange * 5 / 9]

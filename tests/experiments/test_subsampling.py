@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.duplicates import keys_of
-from superconext.experiments.plan import Fit, cut, make_plan
+from superconext.experiments.fit_job import run_fit
+from superconext.experiments.plan import HELD_OUT, Fit, cut, make_plan
 from superconext.experiments.subsampling import (
     RAREST,
     counts_of,
@@ -232,3 +233,19 @@ def test_copies_of_a_text_are_drawn_once_and_never_on_both_sides():
 )
 def test_the_axis_of_draws_has_the_number_alone_replaced(name, axis):
     assert parse_draw(name).describe("N") == axis
+
+
+def test_the_overlap_of_draws_is_at_least_that_of_their_test_rows():
+    """Where test rows are drawn from the same file, a tenth of two draws' are expected alike."""
+    for name, overlap in (("rows20-0", 0.02), ("share50-0", 0.5)):
+        given = run_fit(fit(name), FILES, {}, ["a", "b"])
+        assert given["overlap"] == pytest.approx(overlap, rel=0.05)
+        drawn = run_fit(fit(name), {"all": FILES["train"]}, {}, ["a", "b"])
+        assert drawn["overlap"] == pytest.approx(max(overlap, HELD_OUT), rel=0.05)
+
+
+def test_rows_that_rounding_leaves_go_to_the_largest_remainders():
+    sizes = {"a": 161, "b": 304, "c": 535}  # of 100 rows 16.1, 30.4 and 53.5
+    assert counts_of(parse_draw("rows100"), sizes) == {"a": 16, "b": 30, "c": 54}
+    sizes = {"a": 167, "b": 265, "c": 568}  # 16.7, 26.5 and 56.8
+    assert counts_of(parse_draw("share10"), sizes) == {"a": 17, "b": 26, "c": 57}

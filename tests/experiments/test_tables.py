@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from superconext.experiments.paired_tests import resampled_t_test
 from superconext.experiments.tables import by_system, make_table, script_grid, to_csv_rows, to_grid
+from superconext.report.table import wilson
 
 TRUTH = [k % 3 for k in range(90)]
 
@@ -288,3 +289,16 @@ def test_rows_that_no_fold_holds_out_are_told():
         notes = make_table([{**whole, "test": scores, "texts": 27, "folds": folds}], "auto").notes
         assert told in notes[0]
         assert notes[0].endswith("; 3 rows, the only text of a class, in none).") == (test == 8)
+
+
+def test_the_interval_of_accuracy_is_of_the_mean_over_all_deals():
+    lines = []
+    for seed, accuracy in enumerate((0.5, 0.7, 0.9)):
+        scores = {"n": 9, "accuracy": accuracy, "f1_macro": accuracy, "f1_weighted": accuracy}
+        lines.append(
+            {"system": "tfidf_logreg", "objective": "tfidf_logreg", "seed": seed}
+            | {"split": f"cv3-{seed}", "seconds": 3.0, "test": scores, "texts": 27}
+            | {"folds": [{"rows": {"train": 18, "test": 9}, "test": scores}] * 3}
+        )
+    (row,) = make_table(lines, "tfidf_logreg").rows
+    assert row.accuracy_interval == pytest.approx(wilson(0.7, 27))

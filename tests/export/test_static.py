@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,8 +23,11 @@ from safetensors.numpy import save_file
 import superconext
 from superconext.core.errors import DataError, RunError
 from superconext.core.files import file_sha256
+from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.export import static_folder
 from superconext.export.server import Limits, Service
-from superconext.export.static_folder import Bags, distil
+from superconext.export.static_folder import Bags, distil, write_static
 from superconext.export.static_model import FACTS, WEIGHTS, StaticModel
 from tests.cli.conftest import call_main, rows, write_table
 from tests.export.test_standalone import ABSENT
@@ -629,3 +633,29 @@ def test_the_folder_reads_every_format_that_the_run_reads(made, tmp_path, name, 
     assert [row.split("\t")[1] for row in said.stdout.decode().splitlines()] == texts
     run = call_main("predict", made[0] / "out", file)
     assert run.code == 0 and run.out == said.stdout.decode()
+
+
+def test_a_student_does_not_learn_from_what_it_is_measured_on(tmp_path, monkeypatch):
+    learned, distil = [], static_folder.distil
+
+    def watched(texts, *others):
+        learned.extend(texts)
+        return distil(texts, *others)
+
+    monkeypatch.setattr(static_folder, "distil", watched)
+    monkeypatch.setattr(static_folder, "_STEPS", 2)
+    texts = [f"{word} number {k}" for k in range(10) for word in ("zwin", "khayb")]
+
+    def probabilities(some):
+        return np.array([[0.2, 0.8] if "zwin" in text else [0.9, 0.1] for text in some])
+
+    model = SimpleNamespace(
+        classes=["neg", "pos"],
+        columns=None,
+        config=SimpleNamespace(seed=0),
+        probabilities=probabilities,
+    )
+    dev = Dataset([*texts[:4], "a new one"], ["pos", "neg", "pos", "neg", "pos"])
+    told = write_static(model, tmp_path, [*texts, texts[5], " "], dev, Progress())
+    assert learned == texts[4:]
+    assert told["learned"] == 16 and told["rows"] == 5

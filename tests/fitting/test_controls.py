@@ -23,6 +23,7 @@ from superconext.experiments.compare import compare, fewshot
 from superconext.experiments.record import read_results
 from superconext.experiments.runner import verify
 from superconext.experiments.systems import parse_systems, read_systems
+from superconext.fitting import controls
 from superconext.fitting.controls import POOLINGS, prepare_run_text, run_text
 from superconext.fitting.fit import fit_model
 from superconext.fitting.preprocess import preprocess
@@ -271,3 +272,9 @@ def test_named_they_stand_once_and_take_parameters_of_train(request_of, data, tm
     path.write_text('[[system]]\nname = "vectors_logreg"\nobjective = "supcon"\n', "utf-8")
     with pytest.raises(ConfigError, match="a baseline has this name"):
         read_systems(path)
+
+
+def test_of_poolings_that_are_as_good_the_first_is_taken(monkeypatch):
+    monkeypatch.setattr(controls, "log_loss", lambda probabilities, labels: 0.5)
+    fitted = fit_baseline("pretrained_logreg", TRAIN, DEV, run=prepared_run(**PRETRAINED))
+    assert fitted.settings["pooling"] == controls.POOLINGS[0] == "mean"

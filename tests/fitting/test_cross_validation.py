@@ -157,3 +157,14 @@ def test_folds_of_train_read_neither_dev_nor_test_texts(tmp_path, monkeypatch):
     seen[0].progress.lines.clear()
     assert seen[0].prepared
     assert any("30 of 30 unlabelled lines" in line for line in seen[0].progress.lines)
+
+
+@pytest.mark.parametrize(
+    ("count", "kept"), [(1, 1), (3, 3), (4, 4), (5, 4), (7, 4), (8, 8), (11, 8), (12, 12)]
+)
+def test_a_repeat_that_time_cuts_in_two_is_left_out_as_a_whole(count, kept):
+    cv = CrossValidation(dataset(24), resolve(TINY), 4, Progress(), times=3)
+    before = list(cv.folds)
+    assert [fold.repeat for fold in before] == [0] * 4 + [1] * 4 + [2] * 4
+    cv.keep(count)
+    assert len(cv.folds) == kept and all(a is b for a, b in zip(cv.folds, before, strict=False))

@@ -13,7 +13,8 @@ from superconext.fitting.checks import check_config
 from superconext.fitting.cross_validation import CrossValidation
 from superconext.fitting.fit import fit_model
 from superconext.fitting.recipes import choose, fit_on_dev, is_open, recipes_of
-from superconext.probe.ensemble import Settings, row_losses
+from superconext.probe.base import softmax
+from superconext.probe.ensemble import Settings, cross_weighted, fit_weights, row_losses
 from superconext.runs.folder import load_model, save_run
 from superconext.training.pretraining.make import pretrain, request_of
 from tests.fitting.test_cross_validation import TINY, dataset
@@ -352,3 +353,21 @@ def test_with_a_cv_of_0_the_classifier_chooses_on_a_tenth_that_it_holds_out(monk
     assert model.score(data.texts, numbers) > 0.5
     with pytest.raises(DataError, match="4 rows are too few to hold any back"):
         SuperConTextClassifier(**AUTO, cv=0).fit(["a b", "c d", "e f", "g h"], [1, 2, 1, 2])
+
+
+def test_n_grams_alone_are_weighed_as_dev_rows_want_them(monkeypatch):
+    def decided(losses, *rest):
+        losses = {r: np.full(len(x), 0.5 + (r.name != "ngrams")) for r, x in losses.items()}
+        return real(losses, *rest)
+
+    real = recipes._decided
+    monkeypatch.setattr(recipes, "_decided", decided)
+    dev = dataset(60, seed=1)
+    config = resolve({**AUTO, "logit_adjustment": 0.0})
+    fitted, choice = fit_on_dev(dataset(30), config, dev, Progress())
+    assert choice.recipe.name == "ngrams"
+    pool, classes = fitted.model.ensemble, fitted.model.classes
+    labels = np.array([classes.index(label) for label in dev.labels])
+    logs = [np.log(one.probabilities(dev.texts)) for one in (pool.tfidf, pool.ratios)]
+    np.testing.assert_allclose(pool.weights, [0, *fit_weights(logs, labels)])
+    np.testing.assert_allclose(fitted.dev_probabilities, softmax(cross_weighted(logs, labels)))

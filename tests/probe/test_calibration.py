@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from superconext import SuperConTextClassifier
-from superconext.probe.base import HIGHEST, fit_temperature
+from superconext.probe.base import FEWEST_DEV_ROWS, HIGHEST, fit_temperature
 from superconext.probe.logistic_regression import LogisticRegressionProbe, calibrate
 from superconext.probe.metrics import expected_calibration_error, probability_metrics
 from tests.estimator.test_contract import TEXTS, TINY
@@ -186,3 +186,10 @@ def test_the_command_line_writes_the_error_and_the_temperature(tmp_path):
     assert told["expected_calibration_error"] == pytest.approx(
         metrics["dev"]["expected_calibration_error"], abs=1e-6
     )
+
+
+def test_as_few_dev_rows_as_are_enough_are_enough():
+    labels = np.arange(FEWEST_DEV_ROWS) % 2
+    scores = 4.0 * np.eye(2)[np.where(np.arange(len(labels)) % 5 == 0, 1 - labels, labels)]
+    assert fit_temperature(scores, labels) > 1.5
+    assert fit_temperature(scores[:-1], labels[:-1]) == 1.0

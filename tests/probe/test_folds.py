@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from superconext.probe.base import softmax
-from superconext.probe.ensemble import ALONE, MEAN, POOL, Fold, OnFolds, out_of_folds, row_losses
+from superconext.probe.ensemble import (
+    ALONE,
+    LEAST_SHARE,
+    MEAN,
+    POOL,
+    Fold,
+    OnFolds,
+    fit_weights,
+    out_of_folds,
+    row_losses,
+)
 
 ROWS, CLASSES = 60, 3
 
@@ -124,3 +134,42 @@ def test_a_fold_without_others_is_not_scaled_by_its_own_rows():
         scaled, settings = out_of_folds(models, how, folds[:1], labels, names)
         np.testing.assert_array_equal(plain[0], scaled[0])
         assert {*settings.temperatures} == {*names}
+
+
+def test_a_fold_counts_for_as_many_rows_as_it_holds_out():
+    """Of C one is better on a fold of two rows, the other on one of twenty, by less."""
+    model = OnFolds((0.1, 1.0))
+    right, wrong = [[2.0, 0.0]], [[0.0, 2.0]]
+    small = np.array(right * 2)
+    large = np.array(right * 10 + wrong * 10)  # little confidence is best
+    for scores in (small, large):
+        labels = np.zeros(len(scores), dtype=int)
+        model.add(lambda c, s=scores: softmax(c * s), labels, 22)
+    assert (model.best([0]), model.best([1])) == (1, 0)
+    assert model.best([0, 1]) == 0
+
+
+def test_the_loss_of_a_row_is_its_mean_over_the_repeats_and_bounded():
+    labels = np.array([0, 1, 0, 1])
+    every = np.arange(4)
+    folds, shares = [], []
+    for repeat, held in enumerate(([0, 1], [0, 1, 2])):
+        folds.append(Fold(repeat, np.setdiff1d(every, held), np.array(held)))
+    shares.append(np.array([[0.9, 0.1], [0.4, 0.6]]))
+    shares.append(np.array([[0.3, 0.7], [0.5, 0.5], [0.0, 1.0]]))
+    losses = row_losses(shares, folds, labels)
+    expected = [-np.log([0.9, 0.3]).mean(), -np.log([0.6, 0.5]).mean(), -np.log(LEAST_SHARE)]
+    assert losses[:3] == pytest.approx(expected) and np.isnan(losses[3])
+
+
+def test_the_settings_are_those_that_all_folds_choose_together():
+    labels = np.random.default_rng(1).integers(0, CLASSES, ROWS)
+    models, folds = models_and_folds(labels, repeats=2)
+    _, settings = out_of_folds(models, POOL, folds, labels)
+    held = np.concatenate([fold.held for fold in folds])
+    logs = []
+    for name, model in models.items():
+        place = model.grid.index(settings.c[name])
+        assert place == model.best(range(6))
+        logs.append(np.log(np.concatenate([model.shares(fold, place) for fold in range(6)])))
+    assert [*settings.weights.values()] == pytest.approx(fit_weights(logs, labels[held]).tolist())

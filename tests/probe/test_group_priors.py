@@ -16,8 +16,15 @@ from superconext.data.dataset import Dataset
 from superconext.data.sampler import BalancedBatches
 from superconext.fitting.checks import check_config
 from superconext.fitting.fit import fit_model
-from superconext.probe.group_priors import FILE, GroupPriors, balanced_cells, fit_group_priors
-from superconext.probe.logistic_regression import folds
+from superconext.probe.base import softmax
+from superconext.probe.group_priors import (
+    FILE,
+    GroupPriors,
+    balanced_cells,
+    fit_group_priors,
+    probe_out_of_fold,
+)
+from superconext.probe.logistic_regression import fit_probe, folds
 from superconext.runs.folder import load_model, save_run
 from superconext.text.characters import OTHER, script_groups
 from tests.probe.test_cross_validation import tfidf
@@ -274,3 +281,20 @@ def test_a_baseline_is_adjusted_as_the_run_beside_it():
     for name in ("majority", "tfidf_svm"):  # no probabilities
         kept = fit_baseline(name, train, None, config=resolve({"logit_adjustment": 0.5}))
         assert not isinstance(kept, AdjustedBaseline)
+
+
+def test_out_of_fold_a_probe_is_fitted_and_cooled_as_the_whole_one_is():
+    draw = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    features = draw.normal(0, 1, (60, 6)) + 0.7 * np.eye(3, 6)[labels]
+    for beside in (None, draw.normal(0, 3, (2, 6))):
+        how = {"grid": (0.3,), "unit_length": True, "beside": beside}
+        probe = fit_probe(features, labels, **how)
+        expected = np.empty((60, 3))
+        for fitted, held in folds(labels):
+            expected[held] = fit_probe(features[fitted], labels[fitted], **how).decision(
+                features[held]
+            )
+        for temperature in (1.0, 4.0):
+            found = probe_out_of_fold(probe, features, labels, temperature)
+            np.testing.assert_allclose(found, softmax(expected / temperature), atol=1e-9)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from superconext.baselines.baseline import baseline_report
-from superconext.probe.metrics import classification_metrics, collapse_report, collapse_warning
+from superconext.probe.base import dev_score
+from superconext.probe.metrics import (
+    classification_metrics,
+    collapse_report,
+    collapse_warning,
+    expected_calibration_error,
+)
 
 
 def test_counts_by_hand():
@@ -68,3 +74,28 @@ def test_every_score_is_given_for_each_script_too():
         assert scores["by_script"][name] == of
     one = texts[:60], labels[:60]
     assert "by_script" not in baseline_report(split, None, {"test": one})["majority"]["test"]
+
+
+def test_bins_of_confidence_are_closed_on_the_right():
+    # 0.75 is the upper end of the third of four bins, and so in one bin with the 0.6 of the others.
+    confidences, truth = [0.75, 0.6, 0.6, 0.6], ["b", "a", "a", "a"]
+    probabilities = np.array([[c, 1 - c] for c in confidences])
+    # (|-0.75 + 0.4 + 0.4 + 0.4|) / 4; with 0.75 in the last bin it would be (0.75 + 1.2) / 4.
+    error = expected_calibration_error(probabilities, truth, ["a", "b"], bins=4)
+    assert error == pytest.approx(0.45 / 4)
+
+
+def test_the_effective_rank_is_that_of_what_differs_between_sentences():
+    draw = np.random.default_rng(0)
+    # Vectors vary in two directions, and all lie far from zero in a third.
+    spread = np.hstack([draw.normal(0, 1, (500, 2)), np.zeros((500, 1))])
+    found = collapse_report((spread + np.array([0, 0, 30])).astype(np.float32))
+    assert found["effective_rank"] == pytest.approx(2, abs=0.05)
+    assert collapse_report(spread)["effective_rank"] == pytest.approx(2, abs=0.05)
+
+
+def test_a_row_that_is_surely_wrong_costs_its_whole_log_loss():
+    probabilities = np.array([[0.9, 0.1], [1 - 1e-6, 1e-6], [0.5, 0.5], [0.0, 1.0]])
+    accuracy, likelihood = dev_score(probabilities, np.array([0, 1, -1, 0]))
+    assert accuracy == pytest.approx(1 / 3)
+    assert likelihood == pytest.approx(np.log([0.9, 1e-6, 1e-12]).mean())

@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
@@ -396,3 +397,48 @@ def test_a_copy_with_another_label_is_told_of_a_class_too_small_to_judge(noisy):
 def test_classes_that_are_all_small_are_judged():
     pairs = [(label, f"{label}{n} x{n}") for label in ("a", "b", "c") for n in range(3)]
     assert audit(data_set(pairs)).summary["too_few"] == {}
+
+
+def test_each_class_has_a_threshold_of_its_own():
+    # Class 0 is given 0.9 by its rows on average, class 1 only 0.6: the last row is wrong.
+    shares = np.array([[0.9, 0.1]] * 4 + [[0.4, 0.6]] * 4 + [[0.35, 0.65]])
+    labels = np.array([0] * 4 + [1] * 4 + [0])
+    assert likely_wrong(shares, labels) == 1
+    # Just as sure as the class is on average: counted.
+    shares = np.array([[0.8, 0.2]] * 2 + [[0.5, 0.5]] * 2 + [[0.25, 0.75]])
+    assert likely_wrong(shares, np.array([0, 0, 0, 1, 1])) == 0
+    assert likely_wrong(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1])) == 1
+
+
+@pytest.fixture
+def labelled():
+    pairs = rows(60, seed=3)
+    vectors = np.random.default_rng(0).normal(2, 3, (60, 8)) * np.arange(1, 9)
+    labels = np.array([("neg", "pos").index(label) for label, _ in pairs])
+    return [text for _, text in pairs], labels, vectors
+
+
+def test_vectors_of_rows_that_no_model_learns_from_change_no_other_row(labelled):
+    texts, labels, vectors = labelled
+    labels = np.where(np.arange(60) < 6, -1, labels)
+    other = vectors.copy()
+    other[:6] *= 100
+    found = [unseen_probabilities(texts, labels, np.arange(60), some) for some in (vectors, other)]
+    np.testing.assert_allclose(found[0][6:], found[1][6:], atol=1e-12)
+    assert not np.allclose(found[0][:6], found[1][:6])
+
+
+def test_vectors_are_as_long_as_ngrams(labelled, monkeypatch):
+    texts, labels, vectors = labelled
+    fit, seen = LogisticRegression.fit, []
+
+    def watched(self, features, *others):
+        seen.append(np.square(features.toarray()))
+        return fit(self, features, *others)
+
+    monkeypatch.setattr(LogisticRegression, "fit", watched)
+    unseen_probabilities(texts, labels, np.arange(60), vectors)
+    assert seen
+    for squares in seen:
+        assert squares[:, :-8].sum(axis=1).mean() == pytest.approx(2, abs=0.2)
+        assert squares[:, -8:].sum(axis=1).mean() == pytest.approx(2, abs=0.01)

@@ -210,3 +210,47 @@ def test_a_file_in_place_of_a_text_is_told(finished, tmp_path):
     path.write_text("text\nhadi zwina bzaf\n", encoding="utf-8")
     said = call_main("explain", finished.folder, path)
     assert said.code == 2 and f"as a TEXT; expected --file {path}" in said.err
+
+
+def test_select_takes_the_text_nearest_to_where_the_uncertainty_is():
+    # Of six rows the three least certain are grouped: one at 0 that is not certain at all, and two
+    # that nearly are. Weighted by their uncertainty their centre is near 0, by none at 0.5.
+    margins = np.array([0.0, 0.9, 0.9, 0.95, 0.95, 0.95])
+    shares = np.column_stack([(1 + margins) / 2, (1 - margins) / 2])
+    vectors = np.array([[0.0], [0.5], [1.0], [0.6], [0.6], [0.6]])
+    assert select(shares, vectors, 1).tolist() == [0]
+
+
+def test_select_leaves_the_more_certain_half_alone():
+    # Of the twelve rows the six most certain make a group of their own, far away.
+    margins = np.concatenate([np.full(6, 0.2), np.full(6, 0.6)])
+    shares = np.column_stack([(1 + margins) / 2, (1 - margins) / 2])
+    draw = np.random.default_rng(0)
+    vectors = np.concatenate([draw.normal(0, 1, (6, 2)), draw.normal(50, 1, (6, 2))])
+    for count in (1, 2, 3):
+        assert max(select(shares, vectors, count)) < 6
+
+
+class Ensemble:
+    """A model whose probe is sure of everything, and whose n-grams beside it of "known" alone."""
+
+    classes = ("neg", "pos")
+
+    class probe:
+        @staticmethod
+        def probabilities(vectors):
+            return np.tile([0.99, 0.01], (len(vectors), 1))
+
+    def features(self, texts):
+        return np.array([[float(len(text)), text.count("a")] for text in texts])
+
+    def combined(self, texts, probabilities):
+        shares = np.array([0.99 if "known" in text else 0.4 for text in texts])
+        return np.column_stack([shares, 1 - shares])
+
+
+def test_what_is_uncertain_is_what_the_whole_model_predicts():
+    texts = [f"{word} number {k} {chr(97 + k) * 9}" for k in range(8) for word in ("known", "odd")]
+    found = suggest(Ensemble(), Texts(texts, list(range(1, 17)), "pool.txt", []), 3)
+    assert len(found) == 3 and all(one.text.startswith("odd") for one in found)
+    assert {(one.prediction, one.certainty) for one in found} == {("pos", 0.6)}

@@ -17,7 +17,7 @@ from superconext.fitting.controls import prepare_run_text
 from superconext.fitting.cross_validation import VECTORS, CrossValidation, frozen
 from superconext.fitting.fit import fit_model
 from superconext.probe import logistic_regression
-from superconext.vectors import emoji
+from superconext.vectors import emoji, training
 from superconext.vectors.emoji import rows_of_lists, scores_of
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.table import WordVectors
@@ -238,3 +238,32 @@ def test_vectors_that_were_given_keep_theirs(text, tmp_path):
     assert np.array_equal(emoji_scores(told(600, 1), given), given.emoji_scores)
     document, arrays = run.indexer.to_saved()
     assert "emoji" not in json.dumps(sorted(arrays)) and "emoji_scores" not in document
+
+
+def test_which_of_several_emoji_is_learned_follows_from_the_seed():
+    lines = [[*line, *("😂", "😭") * (k % 4 == 0)] for k, line in enumerate(told())]
+    made = train_vectors(lines, **{**QUICK, "epochs": 2}, seed=3)
+    assert np.array_equal(made.emoji_scores, emoji_scores(lines, made, 3))
+    assert not np.array_equal(made.emoji_scores, emoji_scores(lines, made, 0))
+
+
+def test_words_without_a_vector_count_as_the_mean_of_the_others():
+    lines, draw = told(), np.random.default_rng(0)
+    words = sorted({word for line in lines for word in line} - {"film", "match"})
+    matrix = draw.normal(1, 1, (len(words), 6)).astype(np.float32)
+    lacking = [row for row, word in enumerate(words) if word in ("a", "zwin")]
+    kept = np.setdiff1d(np.arange(len(words)), lacking)
+    few = WordVectors([words[row] for row in kept], matrix[kept])
+    matrix[lacking] = matrix[kept].mean(axis=0)
+    expected = emoji_scores(lines, WordVectors(words, matrix))
+    np.testing.assert_allclose(emoji_scores(lines, few), expected, atol=1e-4)
+
+
+def test_the_rate_falls_in_a_line_within_a_pass_too(monkeypatch):
+    rates = []
+    monkeypatch.setattr(training, "_CHUNK", 50)
+    monkeypatch.setattr(training._Blocks, "learn", lambda self, w, s, rate, d: rates.append(rate))
+    lists = [["zwin", "bzaf", "had", "chi", "khayb"]] * 40  # 200 words: 4 times 50
+    train_vectors(lists, dimension=4, buckets=50, epochs=2)
+    expected = 0.025 - (0.025 - 0.0001) * np.arange(8) / 8
+    assert rates == pytest.approx(expected.tolist())

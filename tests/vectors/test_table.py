@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import VectorsError
+from superconext.data.token_store import OovWords, TokenStore
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.subwords import SubwordTable
-from superconext.vectors.table import WordVectors
+from superconext.vectors.table import WordVectors, mean_vectors
 from tests.cli.conftest import call_main, write_table
 
 WORDS = ["the", "FOO", "foo", "Bar", "زوين", "new york"]
@@ -258,3 +259,11 @@ def test_numbers_that_half_precision_does_not_hold_are_refused(tmp_path):
     words = ("--vectors", vectors, "--preset", "fast", "--epochs", 1, "--hidden-size", 4)
     said = call_main("train", file, "--out", tmp_path / "run", "--cv", 0, *words)
     assert said.code == 1 and "in a word vector; expected none beyond 65504" in said.err
+
+
+def test_a_word_that_no_source_knows_counts_as_the_unknown_word():
+    table = np.array([[0, 0], [5, 7], [1, 2]], np.float32)  # padding, the unknown word, a word
+    new = OovWords(np.array([[3, 4], [0, 0]], np.float32), np.array([True, False]), None)
+    store = TokenStore(np.array([2, 3, 4, 4]), np.array([0, 2, 3, 4]), new)
+    expected = [[2, 3], [5, 7], [5, 7]]
+    np.testing.assert_allclose(mean_vectors(store, table), expected)
