@@ -128,7 +128,8 @@ def oov_word_vectors(oov_words: OovWords, unknown: np.ndarray, ngrams: np.ndarra
 
 
 def session_of(path: Path, threads: int = 1) -> Any:
-    """An onnxruntime session on the CPU. Raises MissingExtraError without it."""
+    """An onnxruntime session on the CPU. Raises MissingExtraError without it, and where it is too
+    old."""
     try:
         import onnxruntime
     except ImportError:
@@ -136,7 +137,13 @@ def session_of(path: Path, threads: int = 1) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # it would warn that `oov_words` can be left out
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # a class of its own for each status
+        if "NOT_IMPLEMENTED" not in str(error):
+            raise
+        newer = "onnxruntime 1.20.1 or newer, which"
+        raise MissingExtraError(f"{path}", "serve", newer) from error
 
 
 def run_session(

@@ -22,7 +22,7 @@ import superconext
 from superconext import SuperConTextClassifier, __version__
 from superconext.core.arrays import read_arrays
 from superconext.core.blank import is_blank
-from superconext.core.errors import DataError, RunError
+from superconext.core.errors import DataError, MissingExtraError, RunError
 from superconext.export import onnx_model
 from superconext.export.onnx_folder import (
     difference_on_texts,
@@ -374,3 +374,16 @@ def test_many_unseen_words_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     found, _ = table.compose_many(words)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_an_onnxruntime_that_is_too_old_is_told(tmp_path, monkeypatch):
+    old = FAKE.replace("CLASSES", "2").replace(
+        "options, providers): ...",
+        'options, providers): raise ValueError("9 : NOT_IMPLEMENTED : ReduceL2")',
+    )
+    (tmp_path / "onnxruntime.py").write_text(old)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    with pytest.raises(MissingExtraError, match=r"model\.onnx needs onnxruntime 1\.20\.1 or newer"):
+        onnx_model.session_of(tmp_path / "model.onnx")
+    monkeypatch.delitem(sys.modules, "onnxruntime")
