@@ -3,8 +3,8 @@
     python scripts/indomain.py run DATA ENCODER TEXT... --out DIR
     python scripts/indomain.py collect DIR
 
-For each set, `superconext pretrain` trains ENCODER, which was made from TEXT with word vectors of
-`vectors train --trainer blocks`, further on the texts of all training rows. Logistic regressions on
+For each set, `superconext pretrain` trains ENCODER, which was made from TEXT, further on the texts
+of all training rows. Logistic regressions on
 both encoders, frozen, and on MSAC and arq SuperLoss from both, are then trained on 8, 16 and 32
 rows of each class (five draws) and judged on test. The controls are logistic regressions on mean
 word vectors, those of ENCODER and, for MSAC, others of TEXT and of the same training rows; those of
@@ -38,8 +38,6 @@ TRAINED = {
     "twifil": "pretrained_logreg",
     "tsac": "pretrained_logreg",
 }
-#: What trained the word vectors of ENCODER, and trains those of the control.
-TRAINER = "blocks"
 #: Rows of the file: what they are called, folder of the results, system, and the folder of those
 #: that it is compared with.
 ROWS = (
@@ -84,7 +82,7 @@ def steps(data: Path, encoder: Path, texts: list[Path], out: Path) -> list[Step]
             "further": (objective, "--init", further),
         }
         if name == "msac":
-            learn = ("vectors", "train", *texts, own, *held, "--trainer", TRAINER, "--out", vectors)
+            learn = ("vectors", "train", *texts, own, *held, "--out", vectors)
             planned.append(step(vectors.name, vectors, *learn))
             runs["control"] = ("vectors_logreg", "--vectors", vectors)
         copies = ["--deduplicate"] if name in LEAKING else []

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -294,3 +295,30 @@ def test_p_is_corrected_over_the_comparisons_of_every_set(script):
 
 def test_the_pages_of_the_project_say_what_its_tables_say(script):
     script.render(check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("indomain", (Path("encoder"), [Path("text.txt")])),
+        ("pretrain_part", ([Path("text.txt")],)),
+        ("text_growth", (0.3,)),
+    ],
+)
+def test_the_commands_of_other_scripts_have_options_that_there_are(
+    script, data, tmp_path, monkeypatch, name, given
+):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    spec = importlib.util.spec_from_file_location(name, SCRIPT.with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    planned = module.steps(data, *given, tmp_path / "out")
+    assert planned
+    for one in planned:
+        # Parsed, not run: what comes first tells of all that no command takes.
+        context, words = None, one.command[3:]
+        command = cli
+        while isinstance(command, click.Group):
+            command, words = command.commands[words[0]], words[1:]
+        context = command.make_context(one.name, list(words), resilient_parsing=False)
+        assert context.params
