@@ -225,9 +225,12 @@ def emoji_scores_of(config: Config) -> np.ndarray | None:
     Raises RunError where the folder is damaged.
     """
     plain = config.pooling == "mean" and config.layers == config.members == 1
-    if not config.init or not plain:
-        return None
-    facts, path = read_facts(config.init), Path(config.init) / _EMOJI
+    return emoji_scores_in(config.init) if config.init and plain else None
+
+
+def emoji_scores_in(folder: str | Path) -> np.ndarray | None:
+    """Those of a pretrained encoder, see `emoji_scores_of`; None where it has none."""
+    facts, path = read_facts(folder), Path(folder) / _EMOJI
     if facts.get("emoji_sha256") is None:
         return None
     try:

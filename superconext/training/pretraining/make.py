@@ -54,6 +54,7 @@ from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.embedding_init import spelt_otherwise, unused_dimension
 from superconext.encoders.pretrained import (
     LAYER_FILES,
+    emoji_scores_in,
     read_facts,
     read_weights,
     with_sizes,
@@ -405,7 +406,8 @@ def _key(
         "versions": [torch.__version__, _TRAINING],
     }
     if init:
-        facts["init"] = read_facts(init)["sha256"]
+        begun = read_facts(init)
+        facts["init"] = [begun["sha256"], begun.get("emoji_sha256")]
     if current_world().size > 1:  # alone as ever: encoders in the cache are found
         facts["processes"] = current_world().size
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
@@ -479,6 +481,8 @@ def _make(
     if init:
         before_it = read_facts(init)
         facts["continued_from"] = {name: before_it.get(name) for name in ("sha256", "files")}
+        if scores is None:  # those learned before still tell much
+            scores = emoji_scores_in(init)
 
     def also(fresh: Path) -> None:
         record_tokenizer(fresh, text.tokenizer)

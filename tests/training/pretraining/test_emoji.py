@@ -197,6 +197,15 @@ def test_its_scores_tell_the_emoji_apart_and_stand_beside_frozen_vectors(cached,
     fit_model(train, config)
     assert len(asked) == 1 and np.array_equal(asked[0], scores)
 
+    further, own = cached / "further", cached / "own.txt"
+    plain = "".join(" ".join(filter(str.isalpha, line)) + "\n" for line in told(300))
+    own.write_text(plain, encoding="utf-8")
+    code, _, error = call_main("pretrain", own, "--init", out, "--out", further, "--quiet")
+    assert code == 0, error
+    assert len(learned) == 1, "that text has no emoji"
+    kept = emoji_scores_of(replace(config, init=str(further)))
+    assert np.array_equal(kept, scores)
+
     (out / "emoji.safetensors").write_bytes(b"other")
     with pytest.raises(RunError, match=r"emoji\.safetensors: cannot be used"):
         fit_model(train, config)
