@@ -36,8 +36,8 @@ _CLASSIFY = '''"""Text to label with this folder alone; --help names the package
     python classify.py FILE.csv --keep id    with a column of the table, under a header
     python classify.py FILE --out labels.csv    a new file with a header; .tsv: tabs for commas
 
-Of a table the text column of training is read, else that named text, whatever the case of its
-letters; or that of --text-column NAME. Other files are read as by superconext predict.
+FILE is read as by superconext predict: of a table the text column of training, else that named
+text, else one with a usual name; or that of --text-column NAME.
 
 In a program, with this folder on sys.path:
 

@@ -481,8 +481,8 @@ def _make(
     if init:
         before_it = read_facts(init)
         facts["continued_from"] = {name: before_it.get(name) for name in ("sha256", "files")}
-        if scores is None:  # those learned before still tell much
-            scores = emoji_scores_in(init)
+        if scores is None and (learned_before := emoji_scores_in(init)) is not None:
+            scores = learned_before.astype(np.float32)  # they still tell much
 
     def also(fresh: Path) -> None:
         record_tokenizer(fresh, text.tokenizer)
