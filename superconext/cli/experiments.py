@@ -31,7 +31,13 @@ from superconext.cli.options import (
     switch,
     tell,
 )
-from superconext.config.parameters import OPTION, check_names, options_by_name
+from superconext.config.parameters import (
+    DECIDED,
+    DECIDED_WITH_SYSTEMS,
+    OPTION,
+    check_names,
+    options_by_name,
+)
 from superconext.core.errors import ConfigError, RunError
 from superconext.objectives.catalogue import OBJECTIVES
 
@@ -43,11 +49,6 @@ if TYPE_CHECKING:
 
 #: Fields of a data set that are options of all three commands.
 OF_DATA = ("deduplicate", "deduplicate_near", "at_most", "text_column", "label_column")
-
-#: Parameters of `train` that an experiment decides itself.
-DECIDED = ("seed", "baselines", "cv", "budget")
-#: The same, where the systems are named.
-SYSTEMS_DECIDED = ("objective", *DECIDED)
 
 _MORE_BASELINES = [name for name in BASELINES if name not in ALWAYS_FITTED]
 
@@ -147,9 +148,9 @@ def given_on_all(options: dict[str, Any], verb: str, progress: Progress) -> dict
     if not options["config"]:
         return given
     from_file = read_config(Path(options["config"]))
-    for name in DECIDED if verb == "sweep" else SYSTEMS_DECIDED:
+    for name in DECIDED if verb == "sweep" else DECIDED_WITH_SYSTEMS:
         if from_file.pop(name, None) is not None:
-            progress.say(f"note: {options['config']}: {name} is left out; {verb} decides it")
+            progress.note(f"{options['config']}: {name} is left out; {verb} decides it")
     return {**from_file, **given}
 
 
@@ -227,7 +228,7 @@ _LIST = "list"
     metavar="DIR N",
     help="Repeat N fits of DIR, drawn at random, and check that they match.",
 )
-@parameters(without=SYSTEMS_DECIDED)
+@parameters(without=DECIDED_WITH_SYSTEMS)
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -479,7 +480,7 @@ def _numbers(
 @SYSTEMS
 @_seeds()
 @RUNS
-@parameters(without=SYSTEMS_DECIDED)
+@parameters(without=DECIDED_WITH_SYSTEMS)
 @click.pass_context
 def fewshot(
     ctx: click.Context, train_file: str, as_json: bool, quiet: bool, **options: Any

@@ -412,6 +412,10 @@ OF_ENCODER = OF_TRAINING | {
     *("options", "members", "device", "precision", "compile", "calibrate", "prior_groups"),
 }
 
+#: Parameters that `fewshot`, `compare` and `sweep` decide themselves.
+DECIDED = ("seed", "baselines", "cv", "budget")
+#: The same, where systems are named, which decide the objective.
+DECIDED_WITH_SYSTEMS = ("objective", *DECIDED)
 #: Parameters whose value is a file or a folder.
 FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related", "soft_labels")
 
@@ -733,15 +737,20 @@ def _filtered(text: str | None, options: type, own: bool) -> str | None:
     return options_text({name: value for name, value in parts if (name in names) is own}, {})
 
 
-def _convert(name: str, value: str, kind: type) -> Any:
+def from_text(name: str, text: str, kind: type) -> Any:
+    """The value of a parameter or option that a text spells. Raises ConfigError."""
     try:
-        if kind is bool:
-            return TRUTH[value.lower()]
-        converted = kind(value)
+        return TRUTH[text.lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):
-        raise OptionError(
-            f"options: {name} = {value!r}; expected a value of type {kind.__name__}", name
-        ) from None
-    if kind is float and not math.isfinite(converted):
-        raise OptionError(f"options: {name} = {value}; expected a finite number", name)
-    return converted
+        expected = "yes or no" if kind is bool else _KIND[kind]
+        raise ConfigError(f"{name} = {text!r}; expected {expected}") from None
+
+
+def _convert(name: str, text: str, kind: type) -> Any:
+    try:
+        value = from_text(name, text, kind)
+    except ConfigError as error:
+        raise OptionError(f"options: {error}", name) from None
+    if kind is float and not math.isfinite(value):
+        raise OptionError(f"options: {name} = {text}; expected a finite number", name)
+    return value

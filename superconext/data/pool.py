@@ -570,7 +570,7 @@ def _remembered(
     kept = _Kept(part, near, tokenizer)
     if not state.saved:
         if part.exists():
-            progress.say(f"note: {part}, an unfinished pool, is discarded, and reading starts anew")
+            progress.note(f"{part}, an unfinished pool, is discarded, and reading starts anew")
         write_json(state_path, asdict(state))  # first: it tells that `part` is ours
         with blamed_on(part):
             part.write_bytes(b"")

@@ -79,9 +79,8 @@ def initial_vectors(
         if brought:
             given = "--vectors" if config.vectors else "--init"
         more = "; --pretrain trains the encoder further on it" if config.init else ""
-        progress.say(
-            f"note: {given} is given, so {names_of(config.unlabelled)} is not used to train "
-            f"vectors{more}"
+        progress.note(
+            f"{given} is given, so {names_of(config.unlabelled)} is not used to train vectors{more}"
         )
     if brought:
         with progress.bar("reading word vectors"):

@@ -309,7 +309,7 @@ def _warn_of_few_steps(request: Request, shots: int, progress: Progress) -> None
             systems_by_steps.setdefault(steps, []).append(system.name)
     for steps, names in systems_by_steps.items():
         if steps < FEW_STEPS:
-            progress.say(
-                f"note: {shots} rows a class fill one batch, about {steps} steps of "
+            progress.note(
+                f"{shots} rows a class fill one batch, about {steps} steps of "
                 f"training for {', '.join(names)}; --steps-per-epoch or --epochs gives more"
             )

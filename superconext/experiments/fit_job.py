@@ -413,8 +413,8 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
         if not request.seeds:
             asked = [*(replace(config, cv=data.cv) for config in configs), None]
             seeds = max(seeds, min(repeats(len(rows), folds, config) for config in asked))
-        progress.say(
-            f"note: {data.train}: {len(rows)} rows are cross-validated, {folds} folds, --seeds "
+        progress.note(
+            f"{data.train}: {len(rows)} rows are cross-validated, {folds} folds, --seeds "
             f"{seeds}: {folds * seeds} fits of each system (--cv 0: a tenth of the rows is test)"
         )
     if not seeds:

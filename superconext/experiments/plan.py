@@ -302,10 +302,10 @@ class Request:
     """An experiment: every system with every seed on every data set.
 
     seeds: 0 for as many as a cross-validation has deals. out: the folder. given: the parameters of
-    `train` that hold for all, without those in OWN_PARAMETERS. reference: the row that others are
-    tested against. draws: which training rows, or what damage to them (see `subsampling`).
-    protocol: its name. command: the words of the command line. figures: formats of the figures
-    beside PNG.
+    `train` that hold for all, without those in DECIDED_WITH_SYSTEMS. reference: the row that
+    others are tested against. draws: which training rows, or what damage to them (see
+    `subsampling`). protocol: its name. command: the words of the command line. figures: formats
+    of the figures beside PNG.
     """
 
     datasets: tuple[DataSet, ...]

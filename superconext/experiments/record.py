@@ -28,7 +28,7 @@ from typing import Any
 
 from superconext._version import __version__
 from superconext.config.fingerprints import Fingerprints
-from superconext.config.parameters import BY_NAME, resolve, with_files
+from superconext.config.parameters import BY_NAME, DECIDED_WITH_SYSTEMS, resolve, with_files
 from superconext.config.presets import FORMER_PRESETS
 from superconext.core import locks
 from superconext.core.environment import made_with
@@ -38,7 +38,7 @@ from superconext.core.progress import Progress
 from superconext.experiments.plan import Fit, Key, Request, key_of
 from superconext.experiments.row_sources import RowSource
 from superconext.experiments.subsampling import parse_draw
-from superconext.experiments.systems import OWN_PARAMETERS, DataSet, System
+from superconext.experiments.systems import DataSet, System
 
 RESULTS = "results.jsonl"
 LOCK = ".lock"
@@ -131,7 +131,7 @@ def make_identity(
 ) -> dict[str, Any]:
     """What the metrics of a system without parameters follow from, on a data set."""
     config = resolve(request.given_on(dataset), request.verb).to_dict()
-    for name in OWN_PARAMETERS:
+    for name in DECIDED_WITH_SYSTEMS:
         del config[name]
     # Hashes of lines follow from it, and those of earlier versions are to be found again.
     config["preset"] = {now: name for name, now in FORMER_PRESETS.items()}.get(

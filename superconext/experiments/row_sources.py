@@ -120,7 +120,7 @@ def read_rows(
     if data.at_most is not None:
         removed += _subsampled(corpora, data.at_most)
     for line in removed:
-        progress.say(f"note: {lead}{line}")
+        progress.note(f"{lead}{line}")
     pool = corpora["all" if "all" in corpora else "train"]
     for line in check_training(pool, data.fold_label_case is False):
         progress.warn(lead + line)

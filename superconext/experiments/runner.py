@@ -432,8 +432,8 @@ def verify(
         )
     if now["versions"] != record["versions"]:
         differ = [k for k, v in now["versions"].items() if record["versions"].get(k) != v]
-        progress.say(
-            f"note: made with other versions of {', '.join(differ)}; figures may differ for that"
+        progress.note(
+            f"made with other versions of {', '.join(differ)}; figures may differ for that"
         )
     checks = []
     with progress.bar("verifying") as advance:

@@ -34,18 +34,16 @@ from superconext.baselines import ALWAYS_FITTED, BASELINES, CONTROLS
 from superconext.config.files import read_toml
 from superconext.config.parameters import (
     BY_NAME,
+    DECIDED_WITH_SYSTEMS,
     OPTION,
-    TRUTH,
     Config,
     check_names,
+    from_text,
     with_files,
 )
 from superconext.core.errors import ConfigError, nearest
 from superconext.encoders.pretrained import SIZES, resolve_sized
 from superconext.objectives.catalogue import OBJECTIVES
-
-#: Decided by the experiment itself, so no parameter of a system or a data set.
-OWN_PARAMETERS = ("objective", "seed", "baselines", "cv", "budget")
 
 #: Parameters by name, in the order they were given; hashable, unlike a mapping.
 Parameters = tuple[tuple[str, Any], ...]
@@ -107,7 +105,7 @@ def _refuse_own(name: str, where: str) -> None:
             f"{where}: found budget; expected none, as {AUTO} has no budget in comparisons, so "
             "that its result does not depend on the machine's speed: leave it out"
         )
-    if name in OWN_PARAMETERS:
+    if name in DECIDED_WITH_SYSTEMS:
         raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
 
 
@@ -326,11 +324,7 @@ def parse_value(name: str, text: str, where: str) -> Any:
         return _literal(text)
     parameter = BY_NAME[name]
     try:
-        value = TRUTH[text.lower()] if parameter.type is bool else parameter.type(text)
-    except (ValueError, KeyError):
-        kind = {int: "a whole number", float: "a number", bool: "yes or no"}[parameter.type]
-        raise ConfigError(f"{where}: {name} = {text!r}; expected {kind}") from None
-    try:
+        value = from_text(name, text, parameter.type)
         parameter.check(value)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None

@@ -368,7 +368,7 @@ def draw_figures(
     Raises RunError where a file cannot be written.
     """
     if not available():
-        progress.say(f"note: {UNAVAILABLE}")
+        progress.note(UNAVAILABLE)
         return []
     drawn = []
     with progress.bar("drawing figures"), _told_of_letters(progress):
@@ -404,7 +404,7 @@ def _told_of_letters(progress: Progress) -> Iterator[None]:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     if labels:
         more = f" and {plural(len(labels) - 1, 'other label')}" if len(labels) > 1 else ""
-        progress.say(
-            f"note: no installed font has the letters of {next(iter(labels))}{more}, so the "
+        progress.note(
+            f"no installed font has the letters of {next(iter(labels))}{more}, so the "
             "figures have numbers or question marks for them: install Noto fonts"
         )

@@ -157,12 +157,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         big_dev = read(request.dev)
     train, dev, folds, note = _dev_rows(request, config, train, big_dev)
     if note:
-        progress.say(note)
+        progress.note(note)
     _check_dev(request, train, dev, folds, progress)
     if folds and train.shares:
         train = replace(train, shares=(), ties=())
-        progress.say(
-            "note: in cross-validation texts have the label that most annotators gave; ties are "
+        progress.note(
+            "in cross-validation texts have the label that most annotators gave; ties are "
             "left out (--cv 0: training learns from the shares of their labels)"
         )
     if test is not None:
@@ -170,7 +170,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     if config.preset != "auto" and (flags := flags_naming(request.given)):
         asked = "--budget" in {word.partition("=")[0] for word in request.command}
         unused = ", so --budget is not used" * asked
-        progress.say(f"note: recipes are not compared, because of {listed(flags, 3)}{unused}")
+        progress.note(f"recipes are not compared, because of {listed(flags, 3)}{unused}")
     return Splits(train, dev, test, folds)
 
 
@@ -199,13 +199,13 @@ def _dev_rows(
                 "at most (--budget)"
             )
         note = (
-            f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}):"
+            f"no dev file, so settings are chosen by cross-validation ({folds} folds{often}):"
             f" {fits}, then one on all rows (--cv 0: a tenth is held out instead)"
         )
         return train, None, folds, note
     if given is None and request.test and needs_every_row(config, HELD_BACK * len(train)):
         note = (
-            f"note: no dev file, and a tenth of {len(train)} rows would choose nothing, so all "
+            f"no dev file, and a tenth of {len(train)} rows would choose nothing, so all "
             "are trained on"
         )
         return train, None, 0, note
@@ -221,7 +221,7 @@ def _dev_rows(
             )
         train, given = replace(train.select(kept), ties=train.ties), train.select(held)
     note = (
-        f"note: no dev file, so {len(given)} of {len(train) + len(given)} training rows are held "
+        f"no dev file, so {len(given)} of {len(train) + len(given)} training rows are held "
         "out to choose settings on"
     )
     return train, given, 0, note
@@ -372,7 +372,7 @@ def read_big(
     check_letters(head, path, stream.names)
     tokenizer = make_tokenizer(config, head)
     home = Path(store) if store else cache_dir()
-    progress.say(f"note: {path} is read in a stream; its tokens are kept in {home}")
+    progress.note(f"{path} is read in a stream; its tokens are kept in {home}")
     total = len(head) * Path(path).stat().st_size / max(sum(map(len, head)), 1)  # about
     with progress.bar("tokenising") as advance:
         rows = tokenised_rows(
@@ -397,8 +397,8 @@ def read_big(
     draw = random_stream(config.seed, SAMPLE)
     sample = np.sort(_every_class(labels[kept], draw.permutation(len(kept)), SAMPLE_ROWS))
     if len(sample) < len(kept):
-        progress.say(
-            f"note: all {len(kept)} rows train the encoder; the probe and the baselines are "
+        progress.note(
+            f"all {len(kept)} rows train the encoder; the probe and the baselines are "
             f"fitted on {len(sample)} of them, on which the train figures are too"
         )
     training = TrainingRows(rows, kept, sample)

@@ -64,9 +64,7 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
         partial = partial_of(out)
         splits = read_splits(request, config, progress)
         if partial.exists():
-            progress.say(
-                f"note: {partial}, an unfinished run, is discarded, and training starts again"
-            )
+            progress.note(f"{partial}, an unfinished run, is discarded, and training starts again")
             remove_folder(partial, out)
         try:
             with epochs_kept(partial, out, progress.say):
@@ -100,7 +98,7 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
             "place of dev rows and needs all training rows in memory: leave one out"
         )
     if config.preset == "auto" and (big or several):
-        progress.say(f"note: {reason}, so no recipe is chosen: this is preset fast")
+        progress.note(f"{reason}, so no recipe is chosen: this is preset fast")
         request = replace(request, given={**request.given, "preset": "fast"})
         config = resolve_sized(request.given, "train")
     if pretraining := pretraining_of(request.given, config, progress):
@@ -118,7 +116,7 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
     """
     named, folder = folder, run_of(folder)
     if named != folder:
-        progress.say(f"note: {named} is the unfinished {folder}, which is resumed")
+        progress.note(f"{named} is the unfinished {folder}, which is resumed")
     if not folder.exists() and not partial_of(folder).exists():
         raise _nothing_stopped(folder)
     with only_run(folder, progress.say):
@@ -128,12 +126,12 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
             raise _nothing_stopped(folder)
         if stopped is folder and is_complete(folder):
             # Stopped when all that was left to do was to take the checkpoint away.
-            progress.say(f"note: {folder} was finished already")
+            progress.note(f"{folder} was finished already")
             shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
             return _metrics(folder)
         request, config, splits = _saved_request(stopped, folder, progress)
         if splits.folds:
-            progress.say("note: the cross-validation is repeated; then training resumes")
+            progress.note("the cross-validation is repeated; then training resumes")
         if stopped is folder:
             with staging_folder(folder) as hidden:
                 shutil.copytree(folder / CHECKPOINT, hidden / "run" / CHECKPOINT)
@@ -174,7 +172,7 @@ def _saved_request(
         ) from None
     piped = STDIN in (request.train, request.dev, request.test)
     if piped:
-        progress.say(f"note: {folder} was trained on standard input: its rows are read from there")
+        progress.note(f"{folder} was trained on standard input: its rows are read from there")
     again = f"pipe the rows that {folder} was trained on, or start again with --force"
     try:
         splits = read_splits(request, config, progress)

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from superconext.cli import cli
-from superconext.cli.experiments import DECIDED
-from superconext.config.parameters import BY_NAME, GROUPS
+from superconext.config.parameters import BY_NAME, DECIDED, GROUPS
 from superconext.core.process import processors
 from superconext.data.sample import SAMPLE_FILES
 from superconext.objectives.catalogue import OBJECTIVES

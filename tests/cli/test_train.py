@@ -604,7 +604,7 @@ def test_help_and_version_import_nothing_heavy():
         (["--options", "margin=2"], 2, "the objective superloss has no option 'margin'"),
         (["--objective", "dualcl", "--options", "ensemble=some"], 2, "ensemble"),
         (["--options", "margin"], 2, "found 'margin', expected name=value"),
-        (["--options", "n_positives=x"], 2, "expected a value of type int"),
+        (["--options", "n_positives=x"], 2, "expected a whole number"),
     ],
 )
 def test_what_cannot_be_is_refused_before_baselines_are_fitted(

@@ -489,7 +489,7 @@ def _make(
         write_layers(fresh, trainer.encoder, facts, scores)
 
     if made.exists():  # damaged, or it would have been taken
-        progress.say(f"note: {made} was damaged and has been made again")
+        progress.note(f"{made} was damaged and has been made again")
         shutil.rmtree(made)
     vectors.save(made, also)
 
