@@ -15,7 +15,7 @@ from typing import Any
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.file_format import Block, FileFormat, Votes, parsed_rows
 from superconext.data.formats import Records, TableFormat
-from superconext.data.lines import ALWAYS_UNPACKED, ARROW_FOLDER, MOST_RATIO, shard_paths, shown
+from superconext.data.lines import ARROW_FOLDER, most_unpacked, shard_paths, shown
 
 _ROWS = 4096  # read at a time
 #: How a file begins; `datasets` writes streams, which do not.
@@ -226,7 +226,7 @@ def _check_archive(source: Any, name: str) -> None:
                 f"{name}: found a zip archive or another kind of document, expected text or an "
                 ".xlsx workbook: unpack it, or save the sheet as .xlsx or CSV"
             )
-    limit = max(ALWAYS_UNPACKED, MOST_RATIO * packed)
+    limit = most_unpacked(packed)
     if size > limit:
         raise DataError(
             f"{name}: found a workbook that unpacks to {size} bytes, expected at most {limit}: do "

@@ -592,8 +592,13 @@ def _unpacked(
         ) from None
 
 
+def most_unpacked(packed: int) -> int:
+    """Bytes to which a file or archive of so many may unpack."""
+    return max(ALWAYS_UNPACKED, MOST_RATIO * packed)
+
+
 def _check_ratio(name: str, given: int, packed: int, limited: bool) -> None:
-    limit = max(ALWAYS_UNPACKED, MOST_RATIO * packed)
+    limit = most_unpacked(packed)
     if limited and given > limit:
         raise DataError(
             f"{name}: {packed} bytes that unpack to more than {limit}, expected sentences, which "

@@ -55,7 +55,7 @@ from superconext.data.file_format import (
     format_of_suffix,
     open_rows,
 )
-from superconext.data.lines import STDIN, open_file, open_stream
+from superconext.data.lines import STDIN, most_unpacked, open_file, open_stream
 from superconext.data.plain_text import TextDoubts
 from superconext.data.reading import CELL_LINES, LOOK_AHEAD, read_texts
 from superconext.data.text_formats import TAG
@@ -176,7 +176,7 @@ def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]
         kept = [m for m in files_in if Path(m.filename).suffix.lower() in suffixes]
         if others := [m.filename for m in files_in if m not in kept]:
             say(f"note: {path}: no known format, passed over: {listed(others, 3)}")
-        bomb = next((m for m in kept if m.file_size > (1 << 26) + 1000 * m.compress_size), None)
+        bomb = next((m for m in kept if m.file_size > most_unpacked(m.compress_size)), None)
         if not kept or bomb or any(member.flag_bits & 1 for member in kept):
             what = "no file of a known format"
             if kept:
