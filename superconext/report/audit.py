@@ -135,7 +135,7 @@ def audit(
     # No model learns from ties of annotators, nor from rows of too small a class: theirs is -1.
     truth = np.array([index.get(label, -1) for label in labels] + [-1] * len(rows.ties))
     shares = unseen_probabilities(texts, truth, own, vectors, rows.source, progress)
-    suspicion, rivals = suspicions(shares, truth)
+    suspicion, rivals = suspicions(shares, truth, own)
     contradictions = _contradictions(groups[: len(rows)], np.array(labels))
     found, disputed = [], 0
     given = [*rows.labels, *[""] * len(rows.ties)]
@@ -207,19 +207,23 @@ def too_few(labels: Sequence[str], groups: np.ndarray) -> dict[str, int]:
     return {label: counts[label] for label in sorted(texts) if texts[label] < enough}
 
 
-def suspicions(probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def suspicions(
+    probabilities: np.ndarray, labels: np.ndarray, groups: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihood ratio of the likeliest other class to a row's own, and that class, `[N]`.
 
     The likelihood of a text in a class is, up to a factor, the probability of the class given the
-    text over the share of the class (Bayes).
+    text over the share of the class (Bayes), near-duplicates counted once.
 
     Args:
         probabilities: `[N, C]`, of a model that has not seen the row.
         labels: class indices `[N]`, 0 to C - 1, each there; -1 for none, where the second
             likeliest class counts as a row's own.
+        groups: numbers `[N]`, the same for near-duplicates.
     """
     rows, known = np.arange(len(labels)), labels >= 0
-    classes = np.bincount(labels[known]) / known.sum()
+    weights = once_each(groups[known])
+    classes = np.bincount(labels[known], weights) / weights.sum()
     likelihoods = np.log(np.maximum(probabilities, 1e-9)) - np.log(classes)
     own = np.where(known, labels, np.argsort(likelihoods, axis=1)[:, -2])
     given = likelihoods[rows, own]
@@ -233,7 +237,7 @@ def likely_wrong(probabilities: np.ndarray, labels: np.ndarray) -> int:
     it has on average among its own rows, or more (the confident joint of Northcutt, Jiang and
     Chuang, 2021). Hard rows are counted too.
 
-    Arguments are those of `suspicions`.
+    Arguments are the first two of `suspicions`.
     """
     known = labels >= 0
     shares, given = probabilities[known], labels[known]
@@ -254,7 +258,7 @@ def unseen_probabilities(
 
     Args:
         labels: class indices `[N]`; -1 for a text that no model learns from.
-        groups: numbers `[N]`; rows of one group share a fold.
+        groups: numbers `[N]`; rows of one group share a fold, and count as one row.
         vectors: sentence vectors `[N, d]` beside the n-grams, or None.
         source: file name for messages.
 
@@ -298,11 +302,19 @@ def unseen_probabilities(
                 scale = scale * np.sqrt(vectors.shape[1] / 2)
                 dense = [csr_matrix((vectors[part] - mean) / scale) for part in (fitted, other)]
                 features, questions = hstack([features, dense[0]]), hstack([questions, dense[1]])
-            model = LogisticRegression(C=C, max_iter=1000).fit(features.tocsr(), labels[fitted])
+            model = LogisticRegression(C=C, max_iter=1000)
+            model.fit(features.tocsr(), labels[fitted], sample_weight=once_each(groups[fitted]))
             shares[np.ix_(other, model.classes_)] = model.predict_proba(questions.tocsr())
             if progress is not None:
                 progress(number / folds.n_splits)
     return shares
+
+
+def once_each(groups: np.ndarray) -> np.ndarray:
+    """Weights `[N]` with which each group counts as one row."""
+    _, of, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    weights: np.ndarray = 1 / sizes[of]
+    return weights
 
 
 def misspelt_labels(counts: Mapping[str, int]) -> dict[str, str]:

@@ -162,13 +162,26 @@ def test_which_labels_are_misspelt(counts, expected):
 
 def test_suspicion_is_the_log_likelihood_ratio_of_the_likeliest_other_class():
     shares = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.1, 0.4], [0.1, 0.6, 0.3]])
-    suspicion, rivals = suspicions(shares, np.array([0, 0, 1, 2]))
+    suspicion, rivals = suspicions(shares, np.array([0, 0, 1, 2]), np.arange(4))
     priors = np.array([0.5, 0.25, 0.25])
     for row, (label, rival) in enumerate([(0, 1), (0, 1), (1, 2), (2, 1)]):
         likelihoods = shares[row] / priors
         assert rivals[row] == rival
         expected = np.log(likelihoods[rival] / likelihoods[label])
         assert suspicion[row] == pytest.approx(expected)
+
+
+def test_near_duplicates_count_once_in_what_a_class_weighs():
+    """Ninety rows of one template share a fold, whose model knows but ten of their class."""
+    draw = random.Random(3)
+    middle = "room phone food hotel service staff bed lunch view bar lift pool".split()
+    good = "great nice lovely super happy fresh clean tasty warm cosy".split()
+    bad = "awful broken dirty nasty rude cold late stale noisy damp".split()
+    order = "thank you for your order number {} it was great and we are happy"
+    texts = [order.format(draw.randint(1000, 9999)) for _ in range(90)]
+    for words in (good, bad):
+        texts += [" ".join(draw.sample(words, 3) + draw.sample(middle, 3)) for _ in range(10)]
+    assert not audit(Dataset(texts, ["good"] * 100 + ["bad"] * 10)).suspects
 
 
 @pytest.mark.parametrize(
@@ -432,9 +445,9 @@ def test_vectors_are_as_long_as_ngrams(labelled, monkeypatch):
     texts, labels, vectors = labelled
     fit, seen = LogisticRegression.fit, []
 
-    def watched(self, features, *others):
+    def watched(self, features, *others, **weights):
         seen.append(np.square(features.toarray()))
-        return fit(self, features, *others)
+        return fit(self, features, *others, **weights)
 
     monkeypatch.setattr(LogisticRegression, "fit", watched)
     unseen_probabilities(texts, labels, np.arange(60), vectors)
