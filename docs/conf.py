@@ -7,6 +7,8 @@ from typing import Any
 
 from superconext import __version__
 
+# Quotation marks and dots alone: options have two hyphens.
+smartquotes_action = "qe"
 project = "superconext"
 release = version = __version__
 copyright = "the superconext authors, MIT licence"

@@ -26,6 +26,7 @@ from superconext.report.table import (
     clean,
     counted,
     escape_markdown,
+    isolated,
     judged,
     markdown,
     may_be_chance,
@@ -88,7 +89,7 @@ def render_card(facts: Mapping[str, Any], figures: Sequence[str] = ()) -> str:
     environment = jinja2.Environment(
         trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"md": _escaped, "file_name": _file_name}
+    environment.filters |= {"md": _escaped, "isolated": isolated, "file_name": _file_name}
     template = Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8")
     values = {
         **facts,

@@ -27,6 +27,8 @@ _STYLES = ("-", "--", "-.", ":")
 
 #: Values of which the largest is this many times the smallest are laid on a log scale.
 _WIDE = 8
+#: Curves whose deviations are drawn as bands; those of more are bars, this share of the axis apart.
+_BANDS, _APART = 2, 0.01
 
 _SPREAD = 0.2  # of a line's height, over which the dots of a system are laid
 
@@ -158,8 +160,9 @@ class Bands(Figure):
             save(figure, path)
             return
         places = _places(axes, drawn)
+        spans = _spans(places, len(drawn), axes.get_xscale() == "log")
         for index, (name, curve) in enumerate(drawn.items()):
-            _draw_curve(axes, index, name, curve, places)
+            _draw_curve(axes, index, name, curve, spans[index], len(drawn) <= _BANDS)
         for index, level in enumerate(level for level in context.levels if len(level.values)):
             mean = 100 * float(np.mean(level.values))
             axes.axhline(
@@ -170,10 +173,18 @@ class Bands(Figure):
         if chosen is not None and chosen.value in drawn.get(chosen.curve, {}):
             _draw_chosen(axes, chosen, drawn[chosen.curve][chosen.value], places)
         axes.set_xlabel(context.xlabel)
-        axes.set_ylabel(f"{context.ylabel}\nband: mean ± standard deviation", fontsize=9)
+        axes.set_ylabel(f"{context.ylabel}\nmean ± standard deviation", fontsize=9)
         axes.grid(color="0.9", linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.legend(fontsize=8, loc="best")
+        # Beside the curves, which it would hide, in the order of their ends.
+        handles, texts = axes.get_legend_handles_labels()
+        lines: list[Any] = [one[0] if isinstance(one, tuple) else one for one in handles]
+        ends = [float(np.ravel(line.get_ydata())[-1]) for line in lines]
+        order = np.argsort(ends, kind="stable")[::-1]
+        figure.legend(
+            [handles[at] for at in order], [texts[at] for at in order],
+            fontsize=8, frameon=False, loc="outside right upper",
+        )  # fmt: skip
         save(figure, path)
 
 
@@ -192,12 +203,27 @@ def _places(axes: Axes, curves: Mapping[str, Mapping[Any, Any]]) -> dict[Any, fl
     return {value: float(value) for value in values}
 
 
+def _spans(places: Mapping[Any, float], curves: int, log: bool) -> list[dict[Any, float]]:
+    """Where each curve stands at each value: many, whose bars would hide each other, side by
+    side."""
+    if curves <= _BANDS or len(places) < 2:
+        return [dict(places)] * curves
+    ends = min(places.values()), max(places.values())
+    shifts = _APART * (np.arange(curves) - (curves - 1) / 2)
+    if log:
+        factors = (ends[1] / ends[0]) ** shifts
+        return [{value: at * factor for value, at in places.items()} for factor in factors]
+    steps = (ends[1] - ends[0]) * shifts
+    return [{value: at + step for value, at in places.items()} for step in steps]
+
+
 def _draw_curve(
     axes: Axes,
     index: int,
     name: str,
     curve: Mapping[Any, Sequence[float]],
     places: Mapping[Any, float],
+    banded: bool,
 ) -> None:
     order = sorted(curve, key=lambda value: places[value])
     xs = [places[value] for value in order]
@@ -205,7 +231,11 @@ def _draw_curve(
     means = np.array([values.mean() for values in ys])
     spreads = np.array([values.std(ddof=1) if len(values) > 1 else 0.0 for values in ys])
     marker, colour = mark(index)
-    axes.fill_between(xs, means - spreads, means + spreads, color=colour, alpha=0.15, linewidth=0)
+    if banded:
+        edges = means - spreads, means + spreads
+        axes.fill_between(xs, *edges, color=colour, alpha=0.15, linewidth=0)
+    else:
+        axes.errorbar(xs, means, spreads, fmt="none", ecolor=colour, elinewidth=1.2, alpha=0.6)
     axes.plot(
         xs, means, marker=marker, color=colour, linestyle=_STYLES[index % len(_STYLES)],
         markersize=5, markeredgecolor="black", markeredgewidth=0.6, label=label_text(name),

@@ -27,7 +27,7 @@ from superconext.core.errors import MissingExtraError, RunError, plural
 from superconext.core.files import atomic_write
 from superconext.core.progress import Progress
 from superconext.core.registry import Entry, Registry
-from superconext.report.table import clean, clip
+from superconext.report.table import clean, clip, isolated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,19 +98,24 @@ class LettersMissing(UserWarning):
         self.label = label
 
 
-def label_text(label: str, note: str = "", number: int | None = None) -> str:
+def label_text(
+    label: str, note: str = "", number: int | None = None, among: Collection[str] = ()
+) -> str:
     """A user's label for a figure: one line, shortened, then `note`, no formulas.
 
     Where no installed font has its letters it is "class" and its `number`, or has question marks
-    for them, with a `LettersMissing`.
+    for them, with a `LettersMissing`. It has its number also where one of the labels `among` which
+    it stands is the same when shortened.
     """
     shown = clip(clean(label), _LABEL_CELLS)
+    if any(label != other and clip(clean(other), _LABEL_CELLS) == shown for other in among):
+        shown = f"{clip(shown, _LABEL_CELLS - 4)} #{number}"
     if missing := _letters(shown) - _fonts(_letters(shown)).keys():
         warnings.warn(LettersMissing(shown), stacklevel=2)
         marked = "".join("?" if letter in missing else letter for letter in shown)
         shown = marked if number is None else f"class {number}"
     # matplotlib reads text between two dollar signs as a formula and may fail on it.
-    return (shown + note).replace("$", r"\$")
+    return ((isolated(shown) if note else shown) + note).replace("$", r"\$")
 
 
 def _letters(text: str) -> frozenset[str]:

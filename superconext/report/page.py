@@ -12,6 +12,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from superconext.report.table import (
     Grid,
     clean,
     counted,
+    isolated,
     judged,
     may_be_chance,
     wilson,
@@ -390,12 +392,12 @@ def _panels(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for panel, lines in drawn:
         values = [y for _, ys in lines for y in ys if math.isfinite(y)]
         low, high = min(values), max(values)
-        wide, tall = max(epochs[-1] - epochs[0], 1), (high - low) or 1.0
+        wide, tall = max(epochs[-1] - epochs[0], 1), high - low
         shown = [
             {
                 "name": line.name,
                 "points": [
-                    ((x - epochs[0]) / wide, 1 - (y - low) / tall)
+                    ((x - epochs[0]) / wide, 1 - (y - low) / tall if tall else 0.5)
                     for x, y in zip(epochs, ys, strict=True)
                     if math.isfinite(y)
                 ],
@@ -404,7 +406,12 @@ def _panels(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             for line, ys in lines
         ]
         panels.append(
-            {"name": panel.name, "low": low, "high": high, "lines": shown, "epochs": epochs}
+            {
+                "name": panel.name,
+                "ends": [(high, 8), (low, 102)] if tall else [(low, 54)],
+                "lines": shown,
+                "epochs": epochs,
+            }
         )
     return panels
 
@@ -440,6 +447,8 @@ def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any
                 continue
             p, q = (np.asarray(present[part].sum(axis=0)).ravel() for part in (inside, ~inside))
             z = log_count_ratio(present, inside) / np.sqrt(1 / (p + ALPHA) + 1 / (q + ALPHA))
+            # What is in no larger share of the class's rows is typical of few n-grams, not of it.
+            z[p / inside.sum() <= q / (~inside).sum()] = 0
             best = [at for at in np.argsort(-z, kind="stable")[:_TELLING] if z[at] > 1]
             one[kind] = [(ngrams[at], int(p[at]), int(p[at] + q[at])) for at in best]
     return found
@@ -448,7 +457,16 @@ def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any
 def _suspects(audit: Audit | None) -> list[dict[str, Any]]:
     """The rows whose label is most suspicious, for a table."""
     found = [] if audit is None else audit.suspects[:_SUSPECTS]
-    return [one.to_dict() | {"text": _cut(clean(one.text), _CUTS[2])} for one in found]
+    return [
+        one.to_dict()
+        | {"text": _cut(clean(one.text), _CUTS[2]), "why": [_isolated(why) for why in one.why]}
+        for one in found
+    ]
+
+
+def _isolated(why: str) -> str:
+    """What speaks against a label, with each quoted label apart from the text around it."""
+    return re.sub(r"'([^']*)'", lambda quoted: f"'{isolated(quoted[1])}'", why)
 
 
 # Sentences

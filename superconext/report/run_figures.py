@@ -247,7 +247,7 @@ def _draw(
             zorder=2 + 1 / (1 + counts[name]),
         )  # fmt: skip
         handles.append(handle)
-        texts.append(label_text(name, f" ({counts[name]})", numbers[name]))
+        texts.append(label_text(name, f" ({counts[name]})", numbers[name], classes))
     if len(handles) > _LEGEND_MOST:
         hidden = len(handles) - (_LEGEND_MOST - 1)
         handles, texts = handles[: _LEGEND_MOST - 1], texts[: _LEGEND_MOST - 1]
@@ -336,7 +336,7 @@ def draw_confusion(
     axes.grid(which="minor", color="white", linewidth=1.5 if side <= _READABLE else 0.3)
     axes.tick_params(which="both", length=0)
     axes.spines[:].set_color("0.8")
-    texts = [label_text(name, number=number) for number, name in enumerate(names, 1)]
+    texts = [label_text(name, number=number, among=names) for number, name in enumerate(names, 1)]
     turned = side > _ROOMY or any(display_width(text) > _UPRIGHT for text in texts)
     small = min(9.0, max(2.0, 60 * extent / side))
     axes.set_xticks(range(side), labels=texts, rotation=90 if turned else 0, fontsize=small)

@@ -214,6 +214,13 @@ def display_width(text: str) -> int:
     return sum(_cells(character) for character in text)
 
 
+def isolated(text: str) -> str:
+    """A label for a line in English; one with letters written from right to left is put between
+    marks, so that what stands beside it keeps its place."""
+    kinds = map(unicodedata.bidirectional, text)
+    return f"\u2068{text}\u2069" if {"R", "AL"} & {*kinds} else text
+
+
 def clip(text: str, width: int) -> str:
     """`text` shortened to `width` cells with an ellipsis inside it.
 

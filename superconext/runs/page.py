@@ -25,7 +25,7 @@ from superconext.report.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
-from superconext.report.table import BASELINE_NAMES, told_overlap
+from superconext.report.table import BASELINE_NAMES, isolated, told_overlap
 from superconext.runs.manifest import (
     CHECKPOINT,
     cut_short,
@@ -329,7 +329,7 @@ def _made(
         if isinstance(about, dict):
             counts = about.get("classes")
             some = counts.items() if isinstance(counts, dict) else ()
-            of_classes = ", ".join(f"{name} {count}" for name, count in some)
+            of_classes = ", ".join(f"{isolated(name)} {count}" for name, count in some)
             file = f"{about.get('file')}, SHA-256 {str(about.get('sha256'))[:16]}"
             rows.append((split, f"{about.get('rows')} rows ({of_classes}) of {file}"))
     # No times: the page of a repeated run is the same to the byte.

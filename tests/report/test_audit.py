@@ -174,9 +174,22 @@ def test_suspicion_is_the_log_likelihood_ratio_of_the_likeliest_other_class():
 def test_near_duplicates_count_once_in_what_a_class_weighs():
     """Ninety rows of one template share a fold, whose model knows but ten of their class."""
     draw = random.Random(3)
-    middle = "room phone food hotel service staff bed lunch view bar lift pool".split()
-    good = "great nice lovely super happy fresh clean tasty warm cosy".split()
-    bad = "awful broken dirty nasty rude cold late stale noisy damp".split()
+    middle = [
+        "room",
+        "phone",
+        "food",
+        "hotel",
+        "service",
+        "staff",
+        "bed",
+        "lunch",
+        "view",
+        "bar",
+        "lift",
+        "pool",
+    ]
+    good = ["great", "nice", "lovely", "super", "happy", "fresh", "clean", "tasty", "warm", "cosy"]
+    bad = ["awful", "broken", "dirty", "nasty", "rude", "cold", "late", "stale", "noisy", "damp"]
     order = "thank you for your order number {} it was great and we are happy"
     texts = [order.format(draw.randint(1000, 9999)) for _ in range(90)]
     for words in (good, bad):

@@ -253,7 +253,7 @@ def test_collapse_in_words(collapsed, said):
 def test_limits_name_rows_and_small_classes():
     limits = section(render_card(FACTS), "Limits")
     assert "Trained on 1600 rows" in limits
-    assert "Fewer than 30 rows were evaluated of: إيجابي." in limits
+    assert "Fewer than 30 rows were evaluated of: \u2068إيجابي\u2069." in limits
     for word in ("One class a sentence", "Label noise", "Dialect coverage", "other seeds"):
         assert word in limits
 

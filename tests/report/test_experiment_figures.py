@@ -151,6 +151,24 @@ def test_lines_are_means_and_bands_one_deviation_to_each_side(bands_of):
             assert np.isclose(ys.min(), mean - spread) and np.isclose(ys.max(), mean + spread)
 
 
+def test_many_curves_have_bars_side_by_side_and_a_legend_in_the_order_of_their_ends(bands_of):
+    curves = {
+        f"system {k}": {4: [0.2 + k / 10] * 2, 64: [0.9 - k / 10, 0.8 - k / 10]} for k in range(4)
+    }
+    axes = bands_of(curves, levels=[Level("majority", [0.3])])
+    first = [line_of(axes, name).get_xdata()[0] for name in curves]
+    assert np.allclose(np.diff(np.log(first)), np.log(64 / 4) * 0.01)
+    assert np.isclose(np.exp(np.log(first).mean()), 4)
+    for name, bars in zip(curves, axes.collections, strict=True):
+        ends = bars.get_segments()[1][:, 1]
+        mean, spread = line_of(axes, name).get_ydata()[1], 100 * np.std(curves[name][64], ddof=1)
+        assert np.allclose(sorted(ends), [mean - spread, mean + spread])
+    (legend,) = axes.figure.legends
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert shown == ["system 0", "system 1", "system 2", "system 3", "majority"]
+    assert not axes.get_legend()
+
+
 def test_wide_positive_values_stand_on_a_log_scale(bands_of):
     assert bands_of(CURVES).get_xscale() == "log"
     assert bands_of({"a": {1: [0.5], 3: [0.6]}}).get_xscale() == "linear"

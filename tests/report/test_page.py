@@ -16,7 +16,7 @@ from superconext.report import page
 from superconext.report.audit import audit
 from superconext.report.explain import Explanation, word_spans
 from superconext.report.page import PageContext, PageRows, render_page, verdict
-from superconext.report.table import Grid, clean, wilson
+from superconext.report.table import Grid, clean, isolated, wilson
 
 HOSTILE = [
     "</script><script>document.title = 'stolen'</script>",
@@ -156,6 +156,45 @@ def test_a_word_that_tells_a_class_comes_first():
     assert telling["pos"]["words"][0][0] in ("zwin", "had zwin", "zwin lfilm")
     ngram, inside, of = telling["neg"]["words"][0]
     assert inside == of > 2 and "خايب" in ngram
+
+
+def test_what_a_small_class_never_has_does_not_tell_it():
+    long = [f"cha9a number{i} lfilm zwin bzaf rana nchofo lmasra7iya lyoum" for i in range(300)]
+    few = [f"film {i}" for i in range(6)]
+    train = rows(306)
+    train.texts[:], train.labels[:] = long + few, ["pos"] * 300 + ["neg"] * 6
+    telling = {one["name"]: one for one in page._telling(train, ("neg", "pos"))}
+    assert [inside for _, inside, _ in telling["neg"]["words"]] == [6]
+    assert all(inside for one in telling.values() for _, inside, _ in one["spellings"])
+
+
+def test_a_page_without_sentences_promises_none():
+    bare = context(replace(rows(), texts=[]), train=None, audit=None)
+    shown = " ".join(Document(render_page(bare)).text)
+    assert "contains sentences" not in shown and "opens its sentences" not in shown
+    tags = Document(render_page(bare)).tags
+    assert all("disabled" in given for tag, given in tags if "data-cell" in given)
+    places = {given.get("id") for _, given in tags}
+    links = [given["href"][1:] for tag, given in tags if tag == "a" and "href" in given]
+    assert links and places.issuperset(links)
+    shown = " ".join(Document(render_page(context())).text)
+    assert "contains sentences" in shown and "opens its sentences" in shown
+
+
+def test_a_constant_score_is_drawn_between_the_ends_with_one_number():
+    history = [{"epoch": e, "loss": 1.0 / e, "dev_score": 0.5} for e in range(1, 4)]
+    panels = {one["name"]: one for one in page._panels(history)}
+    flat = next(one for one in panels.values() if len(one["ends"]) == 1)
+    assert {y for line in flat["lines"] for _, y in line["points"]} == {0.5}
+    assert flat["ends"][0][0] == 0.5
+
+
+def test_a_label_from_right_to_left_stands_apart_in_english():
+    assert isolated("neutral") == "neutral"
+    assert isolated("محايد 3/5") == "\u2068محايد 3/5\u2069"
+    assert page._isolated("as likely among rows of 'سلبي' as among rows of 'good'") == (
+        "as likely among rows of '\u2068سلبي\u2069' as among rows of 'good'"
+    )
 
 
 def test_hostile_text_stays_text():

@@ -74,8 +74,8 @@ def test_map_names_method_classes_counts_and_errors(tmp_path, drawn):
     assert size(path) == (1125, 825)
     found = texts(drawn[0])
     assert any("t-SNE" in text and "N = 40" in text for text in found)
-    assert "إيجابي (14)" in found
-    assert "سلبي (13)" in found
+    assert "\u2068إيجابي\u2069 (14)" in found
+    assert "\u2068سلبي\u2069 (13)" in found
     assert any("wrongly classified (2)" in text for text in found)
 
 
@@ -192,6 +192,16 @@ def test_labels_that_matplotlib_would_misread(tmp_path, drawn):
     from matplotlib.cbook import is_math_text
 
     assert not any(is_math_text(text) for text in texts(drawn[0]))
+
+
+def test_classes_that_are_shortened_alike_have_numbers(tmp_path, drawn):
+    named = "complaint about delivery of {} parcels by courier"
+    labels = [named.format(size) for size in ("large", "small")] * 8 + ["praise"] * 8
+    draw_map(lay_out(groups(24)[0]), labels, tmp_path / "m.png")
+    draw_confusion(labels, labels, sorted({*labels}), tmp_path / "c.png")
+    for figure in drawn:
+        shown = [text for text in texts(figure) if text.startswith("complaint")]
+        assert {text.partition(" (")[0][-2:] for text in shown} == {"#1", "#2"}
 
 
 def test_a_legend_of_very_many_classes_ends(tmp_path, drawn):

@@ -22,7 +22,7 @@
   ];
   const shape = (k, r) => SHAPES[k < 0 ? 0 : k % SHAPES.length](r);
   const colour = (k) => getComputedStyle(root).getPropertyValue(`--c${k < 0 ? 7 : colours[k] % 8}`).trim();
-  const percent = (share) => `${(share * 100).toFixed(share > 0.999 || share < 0.1 ? 1 : 0)}%`;
+  const percent = (share) => `${(share < 1 ? Math.min(share * 100, 99.9) : 100).toFixed(share >= 0.995 || share < 0.1 ? 1 : 0)}%`;
   const tag = (k, more = "") => {
     const icon = make("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }, make("path", { d: shape(k, 5), fill: colour(k) }));
     return make("span", { class: "tag" }, icon, make("bdi", {}, k < 0 ? "another class" : classes[k]), more);
