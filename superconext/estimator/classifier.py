@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             VectorsError: for word vectors that cannot be read.
             TrainingError: if training fails, as with a loss that is not finite.
             TypeError: for any other argument, such as `sample_weight`.
+            KeyboardInterrupt: after Ctrl-C. If it came after the first epoch, the estimator keeps
+                the weights so far, and a folder that `save` writes says so.
         """
         # Training draws from the one generator of the process: fits in threads take turns.
         with _FITTING:
@@ -154,6 +156,12 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.classes_ = classes
         self.model_ = fitted.model
         self.history_ = fitted.history
+        self._status = fitted.status
+        if fitted.interrupted:
+            raise KeyboardInterrupt(
+                f"interrupted after {len(fitted.history)} of {fitted.planned} epochs; the "
+                "estimator has the weights so far"
+            )
         return self
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
@@ -180,7 +188,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         """
         from superconext.runs.folder import save_run
 
-        save_run(self._model(), Path(path), {"label_type": self.classes_.dtype.name})
+        facts = {"label_type": self.classes_.dtype.name, **getattr(self, "_status", {})}
+        save_run(self._model(), Path(path), facts)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -190,13 +199,14 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         no run or is damaged.
         """
         loaded = load_classifier(path)
-        return cls._of_model(loaded.model_, loaded.classes_)
+        return cls._of_model(loaded.model_, loaded.classes_, loaded.status)
 
     @classmethod
-    def _of_model(cls, model: Model, classes: np.ndarray) -> Self:
-        """A fitted estimator around a trained model."""
+    def _of_model(cls, model: Model, classes: np.ndarray, status: Mapping[str, Any]) -> Self:
+        """A fitted estimator around a trained model, and whether its training was complete."""
         estimator = cls(**model.config.to_dict())
         estimator.model_, estimator.classes_, estimator.history_ = model, classes, []
+        estimator._status = {**status}
         return estimator
 
     def push_to_hub(

@@ -335,7 +335,7 @@ def load_classifier(path: str | Path) -> LoadedClassifier:
 
         with cached(path) as copy:
             return load_classifier(copy)
-    from superconext.runs.manifest import load_run
+    from superconext.runs.manifest import load_run, unfinished
 
     model, manifest = load_run(Path(path))
     try:
@@ -344,7 +344,11 @@ def load_classifier(path: str | Path) -> LoadedClassifier:
         raise RunError(
             f"manifest.json: {error}; expected the manifest as it was written: copy the run again"
         ) from None
-    return LoadedClassifier(model, classes)
+    if told := unfinished(Path(path), manifest):
+        warnings.warn(told, stacklevel=3)
+    names = ("status", "epochs", "planned_epochs")
+    status = {name: manifest[name] for name in names if name in manifest}
+    return LoadedClassifier(model, classes, status)
 
 
 class LoadedClassifier(PredictMixin):
@@ -356,11 +360,13 @@ class LoadedClassifier(PredictMixin):
     Attributes:
         model_: the trained model.
         classes_: distinct labels `[C]`, sorted.
+        status: whether its training was complete, as the manifest says it.
     """
 
-    def __init__(self, model: Model, classes: np.ndarray) -> None:
+    def __init__(self, model: Model, classes: np.ndarray, status: Mapping[str, Any]) -> None:
         self.model_ = model
         self.classes_ = classes
+        self.status = status
 
     def __repr__(self) -> str:
         config = self.model_.config
@@ -374,7 +380,7 @@ class LoadedClassifier(PredictMixin):
         """The same model as a fitted scikit-learn estimator."""
         from superconext.estimator.classifier import SuperConTextClassifier
 
-        return SuperConTextClassifier._of_model(self.model_, self.classes_)
+        return SuperConTextClassifier._of_model(self.model_, self.classes_, self.status)
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
         """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder; zeros for a

@@ -75,6 +75,14 @@ class Fitted:
     pieces: dict[str, Pieces] = field(default_factory=dict)
     dev_probabilities: np.ndarray | None = None
 
+    @property
+    def status(self) -> dict[str, Any]:
+        """Whether the training is complete, as the manifest of a run says it."""
+        if not self.interrupted:
+            return {"status": "complete"}
+        done = {"epochs": len(self.history), "planned_epochs": self.planned}
+        return {"status": "interrupted", **done}
+
     def evaluate(self, split: str, texts: Sequence[str], labels: Sequence[str]) -> Evaluation:
         """The model's evaluation on a split `[N]` of the fit, by name; dev is predicted out of
         fold where the model has weights that were fitted on it."""

@@ -41,6 +41,7 @@ _LATEX = {
     "−": r"$-$",
     "<": r"$<$",
     ">": r"$>$",
+    "|": r"\textbar{}",
     **{sign: "\\" + sign for sign in "&%$#_{}"},
 }
 _LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
@@ -285,7 +286,9 @@ def _markdown_cell(cell: str) -> str:
 
 
 def _latex(text: str) -> str:
-    return _LATEX_SIGN.sub(lambda found: _LATEX[found[0]], text)
+    escaped = _LATEX_SIGN.sub(lambda found: _LATEX[found[0]], text)
+    # After the end of a row these two signs are taken for an argument of it.
+    return re.sub(r"^[\[*]", lambda found: f"{{{found[0]}}}", escaped)
 
 
 def _numeric(rows: Sequence[Mapping[str, Any]], column: str) -> bool:

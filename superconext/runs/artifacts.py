@@ -204,7 +204,7 @@ def _manifest(
     data["train"]["reading"] = {name: value for name, value in reading.items() if value}
     return {
         "version": __version__,
-        **_status(fitted),
+        **fitted.status,
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": list(request.command),
         "objective": config.objective,
@@ -223,13 +223,6 @@ def _manifest(
         **made_with(_PACKAGES),
         **times,
     }
-
-
-def _status(fitted: Fitted) -> dict[str, Any]:
-    if not fitted.interrupted:
-        return {"status": "complete"}
-    done = {"epochs": len(fitted.history), "planned_epochs": fitted.planned}
-    return {"status": "interrupted", **done}
 
 
 def _write_predictions(path: Path, request: TrainRequest, results: RunResults) -> None:

@@ -168,9 +168,13 @@ class WordVectors:
         (query,), (has_vector,) = self.lookup([word])
         norm = float(np.linalg.norm(query))
         if not has_vector or norm == 0.0:
+            expected = (
+                "a word of the table; choose another word, or a table with subwords"
+                if self.subwords is None
+                else "a word with character n-grams that it has learned; choose another word"
+            )
             raise VectorsError(
-                f"vectors {self.name!r} hold no vector for {word!r}; expected a word of the table; "
-                "choose another word, or a table with subwords"
+                f"vectors {self.name!r} hold no vector for {word!r}; expected {expected}"
             )
         cosine = np.zeros(len(self.words), dtype=np.float32)
         for start in range(0, len(self.words), _SCAN_ROWS):

@@ -29,6 +29,7 @@ from superconext.data.lines import (
     guessed,
     open_file,
     refuse_other,
+    shard_paths,
     shown,
 )
 from superconext.data.plain_text import TextDoubts
@@ -204,11 +205,20 @@ def text_to_clear(
     """
     if lines.paths and isinstance(rows, MemoryRows):
         everything = Decontamination(held, tokenizer, rows)
-        there = [path for path in lines.paths if os.path.isfile(path)]
-        size = sum(path.stat().st_size * _packed(path) for path in there)
+        there = [path for path in lines.paths if all(map(os.path.isfile, files_of(path)))]
+        size = sum(_size(path) * _packed(path) for path in there)
         if size >= APART_FROM * everything.size:
             return everything, True
     return Decontamination(held if lines.paths else (), tokenizer), False
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file, or those of a folder that Hugging Face `datasets` saved."""
+    return shard_paths(path) if os.path.isfile(path / "state.json") else [path]
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in files_of(path))
 
 
 def _packed(path: Path) -> int:
@@ -275,14 +285,14 @@ class Sentences:
             if self.lines.encoding or self.lines.fix_text:
                 facts += [self.lines.encoding, self.lines.fix_text]
             for path in self.lines.paths:
-                if not os.path.isfile(path):  # False for a text too long for a name, too
+                if not all(map(os.path.isfile, files_of(path))):  # or a text too long for a name
                     _refuse_sentence(path)
                     found = "is a folder" if os.path.isdir(path) else "no such file"
                     raise DataError(
                         f"{str(path)[:200]}: {found}; expected a file with one sentence a "
                         "line: check the path"
                     )
-                facts += [file_sha256(path), path.suffixes]
+                facts += [*map(file_sha256, files_of(path)), path.suffixes]
             if self.left_out:
                 facts.append(self.left_out.digest)
             digest.update(json.dumps(facts, sort_keys=True).encode())
@@ -305,10 +315,10 @@ class Sentences:
             "w+", encoding="utf-8", errors="surrogatepass", newline="\n", dir=self.scratch
         )
         weakref.finalize(self, kept.close)
-        total = sum(path.stat().st_size for path in self.lines.paths) or 1
+        total = sum(map(_size, self.lines.paths)) or 1
         done = count = 0
         for path in self.lines.paths:
-            size, read = path.stat().st_size, 0
+            size, read = _size(path), 0
             packed = _packed(path)
             for line in self.lines.of(path):
                 count += 1

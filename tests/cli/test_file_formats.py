@@ -9,6 +9,10 @@ from itertools import pairwise
 
 import pytest
 
+from superconext.core.progress import Progress
+from superconext.text.normalize import normalizer_of
+from superconext.text.tokenize import Tokenizer
+from superconext.vectors.text_corpus import Lines, Sentences
 from tests.cli.conftest import blame, call_main
 
 PAIRS = [("pos", "زوين بزاف"), ("neg", "c'est très nul, non; vraiment"), ("pos", "had lfilm zwin")]
@@ -420,6 +424,12 @@ def test_parquet_with_class_names(tmp_path):
     files = [{"filename": "data-0.arrow"}, {"filename": "data-1.arrow"}]
     write(folder / "state.json", json.dumps({"_data_files": files}))
     understood(folder)
+    tokenizer = Tokenizer(normalizer_of("none", TEXTS))
+    sentences = Sentences(Lines([folder]), tokenizer, None, Progress())
+    assert list(sentences) == [tokenizer(text) for text in TEXTS[:4]]
+    identity = sentences.identity()
+    write(folder / "more.txt", "not a part of it")
+    assert sentences.identity() == identity
     write(tmp_path / "saved" / "dataset_dict.json", '{"splits": ["train"]}')
     assert "saved/train" in refused(tmp_path / "saved").replace("\\", "/")
     write(folder / "state.json", json.dumps({"_data_files": [{"filename": "../../x.parquet"}]}))

@@ -1,5 +1,7 @@
 """The scikit-learn face."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,6 +13,7 @@ import superconext
 from superconext import SuperConTextClassifier, SuperConTextEncoder
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError
+from superconext.training.callbacks import Callback
 
 GOOD = ["مزيان بزاف", "3jebni bzaf", "zwin mzyan", "واعر عجبني", "mzian hada", "bnin w zwin"]
 BAD = ["خايب بزاف", "ma3jebnich", "khayb walo", "ماعجبنيش", "hada khayb", "ghali w khayb"]
@@ -159,3 +162,28 @@ def test_an_unknown_parameter_is_told_with_the_one_that_it_resembles(kind):
     with pytest.raises(TypeError, match="multiple values"):
         kind("superloss", objective="superloss")
     assert clone(kind(epochs=3)).get_params()["epochs"] == 3
+
+
+def test_ctrl_c_ends_a_fit_and_what_is_saved_says_so(tmp_path):
+    class Stop(Callback):
+        def on_step_begin(self, trainer, step):
+            if trainer.history:
+                raise KeyboardInterrupt
+
+    estimator = SuperConTextClassifier(**{**SMALL, "epochs": 3}, callbacks=[Stop()])
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 1 of 3 epochs"):
+        estimator.fit(TEXTS, LABELS)
+    assert len(estimator.predict(TEXTS)) == 30
+    estimator.save(tmp_path / "run")
+    with pytest.warns(UserWarning, match="interrupted after 1 of 3 epochs: expect less"):
+        loaded = superconext.load(tmp_path / "run")
+    loaded.save(tmp_path / "copy")
+    manifest = json.loads((tmp_path / "copy" / "manifest.json").read_text())
+    assert [manifest[key] for key in ("status", "epochs", "planned_epochs")] == [
+        "interrupted",
+        1,
+        3,
+    ]
+    fitted = estimator.set_params(callbacks=None).fit(TEXTS, LABELS)
+    fitted.save(tmp_path / "whole")
+    assert json.loads((tmp_path / "whole" / "manifest.json").read_text())["status"] == "complete"

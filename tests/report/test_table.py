@@ -204,6 +204,8 @@ def test_a_grid_is_written_in_three_forms():
         "- A note.",
     ]
     latex = GRID.latex()
+    odd = Grid(["system", "x"], [["[ours] a|b", "1"], ["*b", "2"]]).latex()
+    assert r"{[}ours] a\textbar{}b & 1" in odd and "{*}b & 2" in odd
     assert r"\begin{tabular}{lr}" in latex
     assert r"a\_b & \textbf{71.0 $\pm$ 2.0} \\" in latex
 

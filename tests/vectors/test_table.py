@@ -95,6 +95,8 @@ def test_nearest_serves_unseen_words_and_refuses_unknown_ones():
     assert len(make(subwords=True).nearest("foobar", 100)) == 6
     with pytest.raises(VectorsError, match="nowhere"):
         make().nearest("nowhere")
+    with pytest.raises(VectorsError, match=r"expected a word with character n-grams"):
+        make(subwords=True).nearest("")
     zero = WordVectors(["z", "y"], np.zeros((2, 2), np.float32))
     with pytest.raises(VectorsError):
         zero.nearest("z")
