@@ -18,11 +18,11 @@ from superconext.data.reading import read_labelled
 from superconext.report.figures import FONT, label_text
 from superconext.report.run_figures import place
 
-INK = "#808890"
-MARKS = {"negative": ("v", "#e4572e"), "neutral": ("s", "#9a8fd0"), "positive": ("o", "#17a589")}
+INK = "#757d85"
+MARKS = {"negative": ("v", "#d64a22"), "neutral": ("s", "#7c6bd0"), "positive": ("o", "#0f8a70")}
 #: How many sentences of each class are written beside their points.
 WRITTEN = 2
-LONGEST = 26
+LONGEST = 18
 SIZE, DPI = (8.4, 4.2), 130
 
 
@@ -30,8 +30,9 @@ def roomiest(points: np.ndarray, candidates: np.ndarray, taken: list[int]) -> in
     """The candidate with the most room above it, away from sentences written already."""
     span = np.ptp(points, axis=0)
     scaled = points / span * [1.0, 2.5]
-    labels = scaled[candidates] + [0.0, 0.12]
-    room = np.linalg.norm(labels[:, None] - scaled, axis=2).min(axis=1)
+    middles = scaled[candidates] + [0.0, 0.12]
+    along = np.concatenate([middles[:, None] + [[x, 0.0]] for x in np.linspace(-0.12, 0.12, 7)], 1)
+    room = np.linalg.norm(along[:, :, None] - scaled, axis=3).min(axis=(1, 2))
     if taken:
         gaps = (scaled[candidates][:, None] - scaled[taken]) * [0.6, 1.0]
         room = np.where(np.linalg.norm(gaps, axis=2).min(axis=1) < 0.3, -1.0, room)
