@@ -153,7 +153,7 @@ def balanced_cells(texts: Sequence[str], labels: np.ndarray) -> np.ndarray:
     Every class is then in every group, and all classes have equal shares of a batch.
     """
     classes = int(labels.max()) + 1
-    groups = np.array(script_groups(texts))
+    groups = np.array(script_groups(texts), dtype=object)  # else longer names would be cut off
 
     def small(name: str) -> bool:
         return int(np.bincount(labels[groups == name], minlength=classes).min()) < FEWEST_OF_SCRIPT

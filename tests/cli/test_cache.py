@@ -120,6 +120,8 @@ def test_what_a_living_process_uses_stays_and_a_dead_one_keeps_nothing(call, hom
 
 
 def test_above_the_limit_the_longest_unused_go_first_and_no_download(home, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE_LIMIT", "0.0016")
+    assert trim() == [], "as much as is there"
     monkeypatch.setenv("SUPERCONEXT_CACHE_LIMIT", "0.001")
     assert [entry.name for entry in trim()] == ["vectors/old", "encoders/older.states"]
     assert trim() == []
@@ -157,3 +159,8 @@ def test_folders_of_that_name_that_are_somebody_elses_are_left(call, home):
 def test_a_use_is_the_last_use(home):
     use(home / "vectors" / "old")
     assert entries()[0].name == "vectors/old" and entries()[0].in_use
+
+
+def test_with_a_file_the_folder_that_it_is_in_is_in_use(home):
+    use(home / "datasets" / "tsac" / "all.csv")
+    assert [entry.name for entry in entries() if entry.in_use] == ["datasets/tsac"]

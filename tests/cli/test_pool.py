@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from superconext.core.errors import StoppedEarly
+from superconext.core.progress import Progress
+from superconext.data import pool
 from tests.cli.conftest import blame, call_main, environment
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -454,3 +458,28 @@ def test_a_pool_of_one_template_drops_most_near_repeats(tmp_path):
             kept.append(text)
     _, (row,) = pooled(tmp_path, write(tmp_path / "a.txt", "\n".join(texts)))
     assert len(kept) < 0.6 * len(texts) and row["kept"] < 1.2 * len(kept)
+
+
+def test_what_was_written_after_the_last_state_is_written_anew(tmp_path, monkeypatch):
+    words = ["zwin", "khayb", "bzaf", "lfilm", "tram", "walo"]
+    lines = [" ".join(pair) for pair in itertools.permutations(words, 2)]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setattr(pool, "_BATCH", 5)
+    monkeypatch.setattr(pool, "_SAVED", 10)
+    out = tmp_path / "out.txt"
+    request = pool.PoolRequest((str(tmp_path / "a.txt"),), str(out), near=None)
+    write, written = pool._write, []
+
+    def stopped(file, data):
+        write(file, data)
+        written.append(data)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "_write", stopped)
+    with pytest.raises(StoppedEarly):
+        pool.make_pool(request, Progress())
+    assert len((tmp_path / "out.txt.part").read_text("utf-8").splitlines()) == 15
+    made = pool.make_pool(request, Progress())
+    assert out.read_text("utf-8").splitlines() == lines
+    assert (made["kept"], made["sources"][0]["repeat"]) == (30, 0)

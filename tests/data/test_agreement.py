@@ -8,6 +8,8 @@ import random
 import pytest
 from sklearn.metrics import f1_score
 
+from superconext.core.errors import DataError
+from superconext.data.file_format import Votes
 from superconext.data.labels import Annotated, krippendorff_alpha, pairwise_f1
 from tests.cli.conftest import blame, call_main
 
@@ -67,6 +69,32 @@ def test_both_forms_through_the_command_line(tmp_path):
     assert reports[0]["alpha"] == reports[1]["alpha"]
     said = call_main("data", "agreement", tmp_path / "wide.csv")
     assert "alpha" in said.out and "tie: p, n: un b" in said.err
+
+
+def test_of_two_labels_that_one_annotator_gave_a_text_the_later_counts():
+    votes = [Votes([pair]) for pair in (("x", "p"), ("x", "n"), ("y", "p"), ("x", "p"), ("x", "n"))]
+    texts = ["un a", "un b", "un a", "un b", "un a"]
+    found = Annotated.of(texts, votes, [2, 3, 4, 5, 6], by_text=True)
+    assert (found.texts, found.annotators, found.lines) == (["un a", "un b"], ["x", "y"], [2, 3])
+    assert found.votes == [["n", "p"], ["p", ""]] and found.replaced == 2
+    assert found.labels == [None, "p"] and found.tied() == [("un a", {"n": 0.5, "p": 0.5})]
+
+
+def test_a_share_is_one_of_all_labels_that_a_text_was_given():
+    found = Annotated(["un a", "un b"], [["p", "n", "p"], ["", "n", "n"]], ["x", "y", "z"])
+    assert found.shares([0, 1]) == [{"n": 1 / 3, "p": 2 / 3}, {"n": 1.0}]
+
+
+@pytest.mark.parametrize("rows", [9, 10])
+def test_columns_of_classes_are_refused_from_ten_rows_on(rows):
+    votes = [[str(int(k % 3 == place)) for place in range(3)] for k in range(rows)]
+    found = Annotated([f"un {k}" for k in range(rows)], votes, ["hate", "insult", "vulgar"])
+    if rows == 10:
+        with pytest.raises(DataError, match="they are classes, not annotators' labels"):
+            found.refuse_class_columns("x.csv")
+        return
+    found.refuse_class_columns("x.csv")
+    assert "have 0 and 1 alone: if they are classes" in found.doubts[0]
 
 
 def test_tables_without_annotators(tmp_path):

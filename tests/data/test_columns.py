@@ -3,6 +3,7 @@
 import pytest
 
 from superconext.core.errors import DataError
+from superconext.data.columns import Known, find_columns, number_of, own_name, voter_columns
 from superconext.data.reading import read_labelled, read_texts
 
 
@@ -58,3 +59,65 @@ def test_columns_of_0_and_1_are_classes_and_no_annotators(tmp_path, exclusive):
     named = ["text,annotator_1,annotator_2,annotator_3", *lines]
     path.write_text("\n".join(named) + "\n", encoding="utf-8")
     assert not any("0 and 1 alone" in note for note in read_labelled(path).notes)
+
+
+CLASSES = Known(frozenset({"pos", "neg"}))
+FILMS = [f"had lfilm {word} bzaf" for word in ("zwin", "khayb", "mzyan", "twil")] * 10
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_every_label_below_a_header_of_unusual_names_repeats(times):
+    labels = ["pos", "neg"] * 19 + ["mixed", "mixed" if times == 2 else "pos"]
+    rows = [["ktaba", "ra2y"], *map(list, zip(FILMS, labels, strict=True))]
+    assert find_columns(rows, None, None, "x.csv").header == (times == 2)
+
+
+def test_half_of_the_labels_alone_is_no_sign_of_a_header():
+    labels = ["pos"] * 20 + [f"own{chr(97 + k)}" for k in range(20)]
+    rows = [["ktaba", "ra2y"], *map(list, zip(FILMS, labels, strict=True))]
+    found = find_columns(rows, "1", "2", "x.csv")
+    assert not found.header and not any("of no other row" in note for note in found.notes)
+
+
+def test_classes_of_a_run_tell_the_labels_where_most_cells_are_some():
+    rows = [["pos", "a"], ["neg", "a"], ["zwin bzaf", "b"], ["khayb had", "b"]]
+    assert find_columns(rows, None, None, "x.csv", known=CLASSES).label == 1
+    assert find_columns([*rows, ["pos", "b"]], None, None, "x.csv", known=CLASSES).label == 0
+
+
+def test_labels_that_stand_twice_each_are_told_from_words():
+    rows = [["zwin", "pos"], ["khayb", "neg"], ["bahi", "pos"], ["mzyan", "neg"]]
+    found = find_columns(rows, None, None, "x.csv")
+    assert (found.text, found.label, found.header) == (0, 1, False)
+
+
+def test_cells_with_classes_of_a_run_are_no_parts_of_one_sentence():
+    rows = [["had lfilm zwin", "pos"], ["khayb bzaf", "neg"], ["walo", "pos"]]
+    joined = [
+        find_columns(rows, None, None, "x.csv", labelled=False, known=known, inside="comma").joined
+        for known in (Known(), CLASSES)
+    ]
+    assert joined == [True, False]
+
+
+@pytest.mark.parametrize(("below", "header"), [(["5", "7"], False), (["zwin", "khayb"], True)])
+def test_digits_are_a_name_above_words_alone(below, header):
+    rows = [["1", "2"], *([cell, "x"] for cell in below)]
+    assert find_columns(rows, "1", None, "x.csv", labelled=False).header == header
+
+
+def test_which_names_are_numbers():
+    names = ["2", "12", "\u0662", "\xb2", "-1", "1.0", "0123456789", ""]
+    assert [number_of(name) for name in names] == [2, 12, *[None] * 6]
+
+
+def test_a_name_in_another_unicode_form_is_known_where_it_is_the_only_one():
+    whole, apart, mixed = "\u1ebf", "e\u0302\u0301", "\xea\u0301"
+    assert own_name(["x", apart], whole) == apart and own_name([apart, whole], whole) == whole
+    assert own_name([apart, mixed], whole) == whole, "either could be meant"
+
+
+def test_one_column_of_an_annotator_alone_is_none_of_several():
+    names = ["text", "annotator_1", "annotator_2"]
+    assert voter_columns(names, None, "x.csv", True) == (1, 2)
+    assert voter_columns(names[:2], None, "x.csv", True) == ()

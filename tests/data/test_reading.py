@@ -395,6 +395,22 @@ def test_a_text_of_invisible_marks_is_empty(write, mark):
     assert len(texts) == 2 and texts.lines == [1, 3]
 
 
+def test_rows_that_are_left_out_are_counted_by_what_they_lack(write):
+    rows = ["un a\tlabel", "\tp", "un b\t", "\t", "text\tlabel", "un c\tp"]
+    found = read_labelled(
+        write("a.tsv", "\n".join(["text\tlabel", *rows]) + "\n"), drop_unlabelled=True
+    )
+    assert (found.texts, found.labels) == (["un a", "un c"], ["label", "p"])
+    assert "3 rows without a label left out" in found.notes
+    assert "1 row without a text left out" in found.notes
+
+
+def test_labels_are_folded_to_the_spelling_of_the_classes_that_are_known(write):
+    path = write("a.tsv", "text\tlabel\nun a\tPOS\nun b\tneg\nun c\tOther\n")
+    known = Known(frozenset({"Pos", "neg"}))
+    assert read_labelled(path, known=known, fold_label_case=True).labels == ["Pos", "neg", "other"]
+
+
 def test_labels_that_stand_for_a_missing_one(write):
     def notes(labels):
         rows = "".join(f"{label}\tfilm {n}\n" for n, label in enumerate(labels))

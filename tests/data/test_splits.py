@@ -145,6 +145,14 @@ def test_a_class_that_lives_in_conflicts_only_is_kept():
         assert {"0", "1"} <= {texts[row] for row in kept}
 
 
+def test_texts_with_two_labels_count_for_the_floor_of_each():
+    texts = [f"only {k}" for k in range(4)] + [f"both {k}" for k in range(4) for _ in "aab"]
+    labels = [*"aaaa", *"aab" * 4]
+    for seed in range(8):
+        kept, held = stratified_holdout(texts, labels, 0.7, seed)
+        assert len(held) and len({texts[row] for row in kept if labels[row] == "b"}) >= 2
+
+
 @pytest.mark.parametrize("fraction", [-0.1, 1, 1.5, float("nan")])
 def test_impossible_fractions(fraction):
     with pytest.raises(ConfigError):
@@ -299,3 +307,14 @@ def test_the_largest_remainders_get_what_is_left(seed):
     texts = [f"text number {k} zwin" for k in range(sum(sizes))]
     _, held = stratified_holdout(texts, labels, fraction, seed)
     assert sorted(labels[row] for row in held) == ["a", "a", "b", "c"]
+
+
+def test_what_is_left_goes_to_classes_that_have_texts_to_spare():
+    counts = quotas([2, 10, 10], 0.3, np.random.RandomState(0))
+    assert counts[0] == 0 and sum(counts) == 7
+
+
+def test_folds_are_stratified_by_class():
+    labels = [*"ab" * 10, *"a" * 30]
+    for held in stratified_folds([f"un {k}" for k in range(50)], labels, 5, 0):
+        assert Counter(labels[row] for row in held) == {"a": 8, "b": 2}

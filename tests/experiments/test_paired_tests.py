@@ -10,6 +10,9 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from superconext.experiments.paired_tests import (
+    RESAMPLES,
+    accuracies_against_first,
+    compare_lines,
     hierarchical_bootstrap,
     holm,
     mcnemar_exact,
@@ -220,3 +223,38 @@ def test_few_rows_that_differ_are_told_no_surer_than_their_signs(count):
     theirs[:count] = 1 - theirs[:count]
     found = hierarchical_bootstrap(truth, ours, theirs, resamples=2000)
     assert found.p >= mcnemar_exact(truth, ours, theirs) == 2.0 ** (1 - count)
+
+
+def lines_of(share, split, **more):
+    """A line of each of four seeds, which predicts such a share of the same 60 rows rightly."""
+    truth, draw = np.arange(60) % 2, np.random.default_rng(int(100 * share))
+    found = []
+    for seed in range(4):
+        predicted = np.where(draw.random(60) < share, truth, 1 - truth)
+        scores = {"f1_weighted": f1_score(truth, predicted, average="weighted")}
+        line = {"seed": seed, "split": split.format(seed), "test": scores, "truth": truth.tolist()}
+        found.append({**line, "predictions": predicted.tolist(), **more})
+    return found
+
+
+@pytest.mark.parametrize(("design", "overlap"), [("given", 0.0), ("shots", 0.25)])
+def test_lines_are_paired_by_seed_whatever_their_order_and_draws_overlap(design, overlap):
+    shots = {"shots": 8, "overlap": 0.2} if design == "shots" else {}
+    split = "shots8-{}" if design == "shots" else "given"
+    ours, theirs = (lines_of(share, split, **shots) for share in (0.9, 0.7))
+    found = compare_lines(design, ours, theirs[::-1])
+    truth = np.array(ours[0]["truth"])
+    first, second = (np.array([line["predictions"] for line in of]) for of in (ours, theirs))
+    expected = hierarchical_bootstrap(
+        truth, first, second, paired=True, overlap=overlap, resamples=RESAMPLES
+    )
+    assert astuple(found.result) == astuple(expected)
+
+
+def test_accuracies_are_compared_with_the_first_one():
+    right = np.array([[1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 1, 1], [0, 1, 1, 0, 0, 0]], dtype=bool)
+    second, third = accuracies_against_first(right)
+    assert second["difference"] == pytest.approx(2 / 6)
+    assert (second["only_right"], second["only_first_right"]) == (3, 1)
+    assert third["difference"] == pytest.approx(-1 / 6)
+    assert (third["only_right"], third["only_first_right"]) == (0, 1)

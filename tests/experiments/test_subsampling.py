@@ -140,6 +140,11 @@ def test_labels_are_wrong_at_the_rate_and_never_right():
     assert sum(x != y for x, y in zip(parts["train"][1], GIVEN["train"][1], strict=True)) == 400
 
 
+def test_a_class_that_has_more_than_its_share_gets_no_row_that_is_left():
+    sizes = {"a": 84, "b": 19, "c": 97}  # of 20 rows 8.4, 1.9 and 9.7
+    assert counts_of(parse_draw("rows20"), sizes) == {"a": 8, "b": 2, "c": 10}
+
+
 def test_words_are_damaged_at_the_rate_and_one_is_left():
     texts = [" ".join(f"w{k}" for k in range(20)) for _ in range(200)] + ["alone", ""]
     found = damaged_words(texts, 30, 0)
@@ -148,6 +153,7 @@ def test_words_are_damaged_at_the_rate_and_one_is_left():
     assert found[200:] == ["alone", ""] or found[200].startswith("w")
     assert all(text for text in found[:201])
     assert damaged_words(texts, 0, 0) == texts
+    assert damaged_words(texts, 30, 0) == found != damaged_words(texts, 30, 1)
     assert len(cut(GIVEN, fit("words100-0"))["train"][0]) == 1000
 
 

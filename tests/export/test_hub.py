@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import superconext
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
+from superconext.data.duplicates import SeenTexts
 from superconext.export.hub import parse_address, pull, push
-from superconext.runs.folder import load_model, save_run
+from superconext.runs.folder import SEEN, load_model, save_run
 from tests.cli.conftest import call_main, environment
 from tests.export.hub_server import TOKEN, StandIn
 from tests.runs.test_folder import make_model
@@ -72,6 +74,17 @@ def test_there_and_back(hub, run, tmp_path):
     expected = load_model(run).probabilities(TEXTS)
     assert np.array_equal(load_model(tmp_path / "down").probabilities(TEXTS), expected)
     assert np.array_equal(superconext.load(f"hf://{NAME}").predict_proba(TEXTS), expected)
+
+
+def test_hashes_of_the_training_texts_stay_at_home(hub, tmp_path):
+    seen = SeenTexts.of({"train": [["zwin", "bzaf"]]})
+    save_run(replace(make_model(50), seen=seen), tmp_path / "run")
+    assert (tmp_path / "run" / SEEN).exists()
+    push(tmp_path / "run", NAME)
+    repository = hub.repositories[NAME]
+    assert SEEN not in repository.commits[repository.branches["main"]]
+    pull(NAME, tmp_path / "down")
+    assert load_model(tmp_path / "down").seen is None
 
 
 def test_the_estimator_pushes_itself(hub, run):

@@ -63,6 +63,13 @@ def test_what_waits_is_answered_together_and_a_failure_is_its_own():
     assert model.calls[0] == 5 and len(model.calls) == 6, "together, then one by one"
 
 
+def test_blank_texts_are_answered_without_the_model_and_counted():
+    service = Service(Lengths(), Limits())
+    answer = asyncio.run(service._answer(["", " \t"]))
+    assert answer["labels"] == answer["probabilities"] == [None, None]
+    assert service.texts == 2
+
+
 def test_what_is_no_list_of_texts_is_refused():
     service = Service(Lengths(), Limits(texts=3, characters=10))
     assert service._texts('{"texts": ["a", "", "زوين"]}'.encode()) == ["a", "", "زوين"]

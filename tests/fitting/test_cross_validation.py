@@ -1,5 +1,7 @@
 """Cross-validation of a run: what is out of fold, and that no label of a fold leaks into it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,11 +17,13 @@ from superconext.fitting.cross_validation import (
     TFIDF,
     VECTORS,
     CrossValidation,
+    OutOfFold,
     cross_validate,
     deal,
     lacks_folds,
     repeats,
 )
+from superconext.probe.ensemble import Fold, Settings
 from superconext.runs.splits import TrainRequest
 from superconext.runs.train import train_run
 from tests.runs.test_splits import Said
@@ -61,6 +65,12 @@ def test_few_rows_are_dealt_oftener():
     folds = deal(dataset(), 5, 0, 4)
     assert len(folds) == 20 and [fold.repeat for fold in folds] == sorted([0, 1, 2, 3] * 5)
     assert not np.array_equal(folds[0].held, folds[5].held)
+
+
+def test_few_rows_of_a_frozen_encoder_are_dealt_oftener_without_being_asked():
+    trained = resolve(TINY)
+    assert trained.cv is None and repeats(30, 5, trained) == 1
+    assert repeats(30, 5, replace(trained, freeze=True)) == repeats(30, 5) == 4
 
 
 def test_copies_are_held_out_together_and_a_class_with_one_text_never_is():
@@ -168,3 +178,16 @@ def test_a_repeat_that_time_cuts_in_two_is_left_out_as_a_whole(count, kept):
     assert [fold.repeat for fold in before] == [0] * 4 + [1] * 4 + [2] * 4
     cv.keep(count)
     assert len(cv.folds) == kept and all(a is b for a, b in zip(cv.folds, before, strict=False))
+
+
+def test_a_row_has_the_mean_of_what_all_repeats_predict_of_it():
+    folds = [Fold(k // 2, np.array([1 - k % 2]), np.array([2 * (k % 2)])) for k in range(4)]
+    shares = [np.array([[share, 1 - share]]) for share in (0.9, 0.4, 0.7, 0.2)]
+    found = OutOfFold(folds, shares, Settings({}, {}))
+    rows, mean = found.mean(2)
+    assert rows.tolist() == [0, 2]
+    np.testing.assert_allclose(mean, [[0.8, 0.2], [0.3, 0.7]])
+    metrics = found.metrics(Dataset(["un a", "un b", "un c"], ["a", "b", "a"]), ["a", "b"])
+    assert metrics["accuracy"] == 0.5 and metrics["n"] == 2
+    accuracy = metrics["folds"]["accuracy"]
+    assert (accuracy["mean"], accuracy["sd"]) == (0.5, pytest.approx(np.sqrt(1 / 3)))

@@ -5,9 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.config.parameters import resolve
 from superconext.probe import ngrams
 from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax
-from superconext.probe.ensemble import PRIOR, PoolWithNgrams, cross_weighted, fit_weights, pooled
+from superconext.probe.ensemble import (
+    PRIOR,
+    DevRows,
+    PoolWithNgrams,
+    cross_weighted,
+    fit_weights,
+    pooled,
+)
 from superconext.probe.ngrams import fit_both
 
 
@@ -127,3 +135,22 @@ def test_characters_are_read_once_for_all_models(monkeypatch):
     assert read == ngrams.spaced(new, tfidf.tokenizer)
     logs = [np.log(probe), *map(log_softmax, expected)]
     np.testing.assert_allclose(np.log(shares), log_softmax(pooled(logs, pool.weights)), atol=1e-9)
+
+
+def test_dev_rows_too_are_scored_without_the_class_shares():
+    labels = np.repeat([0, 1], [30, 15])
+    words = np.where(np.arange(45) % 4, labels, 1 - labels)
+    texts = [f"{('zwin', 'khayb')[word]} {k}" for k, word in enumerate(words)]
+    (logs,), truth = opinions(30, 2, 1, (1.0,))
+    dev = [f"{('zwin', 'khayb')[label]} dev {k}" for k, label in enumerate(truth)]
+    less = np.array([2 / 3, 1 / 3]) ** -1
+
+    def adjusted(shares):
+        return shares * less / (shares * less).sum(axis=1, keepdims=True)
+
+    found = []
+    for strength, probe in ((0.0, np.exp(logs)), (1.0, adjusted(np.exp(logs)))):
+        config = resolve({"logit_adjustment": strength})
+        _, shares = PoolWithNgrams.fit(texts, labels, DevRows(dev, truth, probe), config)
+        found.append(shares)
+    np.testing.assert_allclose(found[1], adjusted(found[0]), atol=1e-4)

@@ -11,6 +11,7 @@ from superconext.probe.ensemble import (
     POOL,
     Fold,
     OnFolds,
+    cross_weighted,
     fit_weights,
     out_of_folds,
     row_losses,
@@ -134,6 +135,22 @@ def test_a_fold_without_others_is_not_scaled_by_its_own_rows():
         scaled, settings = out_of_folds(models, how, folds[:1], labels, names)
         np.testing.assert_array_equal(plain[0], scaled[0])
         assert {*settings.temperatures} == {*names}
+
+
+def test_a_fold_without_others_is_weighed_row_by_row_on_its_other_rows():
+    labels = np.random.default_rng(1).integers(0, CLASSES, ROWS)
+    models, folds = models_and_folds(labels, count=2)
+    (shares,), _ = out_of_folds(models, POOL, folds[:1], labels)
+    logs = [np.log(model.shares(0, model.best([0]))) for model in models.values()]
+    expected = softmax(cross_weighted(logs, labels[folds[0].held]))
+    np.testing.assert_allclose(shares, expected)
+
+
+def test_of_cs_that_differ_by_rounding_alone_the_smallest_is_best():
+    model = OnFolds((0.1, 1.0))
+    model.add(lambda c: np.array([[0.5 + 1e-15 * c, 0.5 - 1e-15 * c]]), np.array([0]), 1)
+    losses = [-np.log(model.shares(0, place)[0, 0]) for place in (0, 1)]
+    assert losses[1] < losses[0] and model.best([0]) == 0
 
 
 def test_a_fold_counts_for_as_many_rows_as_it_holds_out():

@@ -26,7 +26,7 @@ from superconext.probe.group_priors import (
 )
 from superconext.probe.logistic_regression import fit_probe, folds
 from superconext.runs.folder import load_model, save_run
-from superconext.text.characters import OTHER, script_groups
+from superconext.text.characters import FEWEST_OF_SCRIPT, OTHER, script_groups
 from tests.probe.test_cross_validation import tfidf
 
 ARABIC, LATIN = "زوين", "zwin"
@@ -124,6 +124,19 @@ def test_scripts_of_few_rows_are_one_group():
     assert np.bincount(balanced_cells(texts, labels)).tolist() == [60, 60, 60, 60]
     few = np.bincount(balanced_cells([LATIN, ARABIC] * 10, np.array([0, 1] * 10)))
     assert few.tolist() == [10, 10]
+
+
+def test_a_script_is_a_group_of_its_own_from_so_many_rows_of_each_class_on():
+    texts = [ARABIC] * 160 + [LATIN] * 2 * FEWEST_OF_SCRIPT + ["привет"] * 160 + ["12"] * 2
+    labels = np.arange(len(texts)) % 2
+    sizes = np.bincount(balanced_cells(texts, labels)).tolist()
+    assert sorted(sizes) == sorted([81, 81, 80, 80, *[FEWEST_OF_SCRIPT] * 2])
+
+
+def test_many_texts_in_no_script_are_a_group_of_their_own():
+    texts = [text for text in (ARABIC, LATIN, "12") for _ in range(2 * FEWEST_OF_SCRIPT)]
+    sizes = np.bincount(balanced_cells(texts, np.arange(len(texts)) % 2))
+    assert sizes.tolist() == [FEWEST_OF_SCRIPT] * 6
 
 
 def biased(count, seed, share, words=("khayb", "mlih")):
@@ -298,3 +311,12 @@ def test_out_of_fold_a_probe_is_fitted_and_cooled_as_the_whole_one_is():
         for temperature in (1.0, 4.0):
             found = probe_out_of_fold(probe, features, labels, temperature)
             np.testing.assert_allclose(found, softmax(expected / temperature), atol=1e-9)
+
+
+@pytest.mark.parametrize("few", [[0, 1] * 3, [1] * 6])
+def test_a_script_of_few_rows_counts_with_the_largest_where_no_text_is_in_none(few):
+    texts = [ARABIC] * 200 + ["привет"] * 120 + [LATIN] * 6
+    labels = np.array([0, 1] * 160 + few)
+    cells = balanced_cells(texts, labels)
+    sizes = np.bincount(labels[:200]) + np.bincount(few, minlength=2)
+    assert sorted(np.bincount(cells).tolist()) == sorted([60, 60, *sizes])

@@ -17,7 +17,9 @@ from sklearn.pipeline import make_pipeline, make_union
 
 import superconext
 from superconext import SuperConTextClassifier
+from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError
+from superconext.probe.ensemble import MeanWithTfidf, Settings
 from superconext.probe.ngrams import (
     FILES,
     TFIDF_GRID,
@@ -337,3 +339,19 @@ def test_fitting_takes_one_blas_thread(monkeypatch):
         after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     assert taken and all(taken) and {n for blas in taken for n in blas} == {1}
     assert set(after) == {2}, "the caller's own limit is put back"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_class_shares_are_taken_off_the_scores(again):
+    labels = np.repeat([0, 1, 2], [12, 6, 4])
+    texts = [f"{'abc'[label]}lm lfilm {row % 3}" for row, label in enumerate(labels)]
+    found = []
+    for strength in (0.0, 1.0):
+        config = resolve({"logit_adjustment": strength})
+        if again:
+            model = MeanWithTfidf.refit(texts, labels, Settings({"tfidf": 1.0}, {}), config)
+        else:
+            model, _ = MeanWithTfidf.fit(texts, labels, None, config)
+        found.append(model.tfidf.probabilities(texts))
+    expected = found[0] / (np.bincount(labels) / len(labels))
+    np.testing.assert_allclose(found[1], expected / expected.sum(axis=1, keepdims=True))

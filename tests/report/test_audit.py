@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_labelled
 from superconext.report.audit import (
+    CONTRADICTED,
     audit,
     likely_wrong,
     misspelt_labels,
@@ -195,6 +197,42 @@ def test_near_duplicates_count_once_in_what_a_class_weighs():
     for words in (good, bad):
         texts += [" ".join(draw.sample(words, 3) + draw.sample(middle, 3)) for _ in range(10)]
     assert not audit(Dataset(texts, ["good"] * 100 + ["bad"] * 10)).suspects
+
+
+def test_without_a_label_it_is_the_ratio_of_the_two_likeliest_classes():
+    shares = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.2, 0.7, 0.1]])
+    suspicion, rivals = suspicions(shares, np.array([0, 1, 2, -1]), np.arange(4))
+    assert rivals[3] == 1 and suspicion[3] == pytest.approx(np.log(0.7 / 0.2))
+
+
+def test_copies_with_another_label_add_their_share_of_all_copies(noisy):
+    copies = [(label, "rani ma fhemt walo f had lqissa") for label in ("neg", "pos", "pos")]
+    found = audit(data_set([*noisy[0], *copies]))
+    by_row = {suspect.row: suspect.suspicion for suspect in found.ranked}
+    # Of two classes each is as much likelier as the other is less so.
+    assert by_row[120] + by_row[121] == pytest.approx(CONTRADICTED * (2 / 3 + 1 / 3))
+    assert by_row[121] == pytest.approx(by_row[122])
+
+
+def test_the_line_of_a_copy_is_one_of_the_label_that_is_named(noisy):
+    labels = ["spam", "neg", "neg", "pos"]
+    copies = [(label, "rani ma fhemt walo f had lqissa") for label in labels]
+    found = audit(data_set([*noisy[0], *copies]))
+    [last] = [suspect for suspect in found.ranked if suspect.row == 123]
+    assert last.why[0] == "the same text is 'neg' in line 122"
+
+
+@pytest.mark.parametrize(("against", "suggested"), [(0.5, ""), (0.6, "neg")])
+def test_annotators_suggest_a_label_that_most_of_them_gave(noisy, against, suggested):
+    pairs = noisy[0]
+    likely = [a for a in audit(data_set(pairs)).ranked if a.label == "pos" and a.suspicion < 0]
+    assert likely[0].suspicion > -0.4 and not likely[0].why
+    shares = [{} for _ in pairs]
+    shares[likely[0].row] = {"neg": against, "pos": 1 - against}
+    found = audit(replace(data_set(pairs), shares=shares))
+    [judged] = [a for a in found.ranked if a.row == likely[0].row]
+    assert judged.suspicion == pytest.approx(likely[0].suspicion + against)
+    assert judged.suggested == suggested and "annotators disagree" in judged.why[0]
 
 
 @pytest.mark.parametrize(
@@ -412,6 +450,13 @@ def test_a_class_too_small_to_judge_leaves_the_rest_as_it_is(noisy, tmp_path, co
     said = call_main("audit", path)
     assert " of 120 labels wrong or hard" in said.err
     assert f"too few texts to judge: 'spam' ({count} row{'s' * (count > 1)});" in said.err
+
+
+def test_a_misspelt_label_is_told_of_the_class_that_is_too_small_to_judge(noisy):
+    names = ["spam", "spam", "Spam", "spam"]
+    found = audit(data_set([*noisy[0], *zip(names, SPAM, strict=True)]))
+    [misspelt] = [suspect for suspect in found.ranked if suspect.label == "Spam"]
+    assert misspelt.why == ("may be 'spam' misspelt", "too few texts of 'spam' to judge")
 
 
 def test_a_copy_with_another_label_is_told_of_a_class_too_small_to_judge(noisy):

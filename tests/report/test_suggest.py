@@ -231,6 +231,20 @@ def test_select_leaves_the_more_certain_half_alone():
         assert max(select(shares, vectors, count)) < 6
 
 
+def test_select_takes_the_row_whose_two_likeliest_classes_are_nearest():
+    shares = np.array([[0.4, 0.3, 0.3], [0.45, 0.44, 0.11]])
+    assert select(shares, np.zeros((2, 3)), 1).tolist() == [1]
+
+
+def test_select_takes_of_a_wide_group_one_of_its_own():
+    # Two rows, on either side of a centre to which one row of the other group is nearer.
+    uncertain = np.array([[0, 5.7], [0, -5.7], [5.4, 0], *[[10, 0]] * 17])
+    vectors = np.concatenate([uncertain, np.full((20, 2), 99)])
+    certain = np.repeat([0.6, 0.9], 20)
+    chosen = select(np.column_stack([certain, 1 - certain]), vectors, 2)
+    assert sorted(row < 2 for row in chosen.tolist()) == [False, True]
+
+
 class Ensemble:
     """A model whose probe is sure of everything, and whose n-grams beside it of "known" alone."""
 
@@ -254,3 +268,15 @@ def test_what_is_uncertain_is_what_the_whole_model_predicts():
     found = suggest(Ensemble(), Texts(texts, list(range(1, 17)), "pool.txt", []), 3)
     assert len(found) == 3 and all(one.text.startswith("odd") for one in found)
     assert {(one.prediction, one.certainty) for one in found} == {("pos", 0.6)}
+
+
+def test_the_seed_is_that_of_the_groups_too(monkeypatch):
+    seeds = []
+
+    def first(shares, vectors, count, seed=0):
+        seeds.append(seed)
+        return np.arange(count)
+
+    monkeypatch.setattr("superconext.report.suggest.select", first)
+    suggest(Ensemble(), pool([f"odd number {k} {chr(97 + k) * 9}" for k in range(8)]), 2, seed=7)
+    assert seeds == [7]

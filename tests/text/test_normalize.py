@@ -271,6 +271,11 @@ def test_choose_profile_thresholds():
     # 1 Arabizi word of 100, then of 101.
     assert choose_profile(["3la", *["salam " * 33] * 3]) == "arabizi"
     assert choose_profile(["3la", *["salam " * 50] * 2]) == "latin"
+    # 1 of 500 Arabic letters is a yeh of its own, then 1 of 501.
+    assert choose_profile(["ا" * 499 + "ې"]) == "arabic-alef_maksura"
+    assert choose_profile(["ا" * 499 + "ې", "ا"]) == "arabic"
+    # Numbers are no words.
+    assert choose_profile(["3la", "salam " * 50 + "12 " * 60]) == "arabizi"
     # One long text, such as a page pasted into a cell, does not outweigh the others.
     assert choose_profile([*["wach had lfilm zwin"] * 900, "شكون هذا " * 12_000]) == "latin"
     assert choose_profile([*["3la had lfilm zwin"] * 20, "salam " * 20_000]) == "arabizi"

@@ -8,7 +8,7 @@ import pytest
 
 from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.training import callbacks
-from superconext.training.callbacks import Callback, EarlyStopping, TensorBoard
+from superconext.training.callbacks import Callback, EarlyStopping, EpochSoFar, TensorBoard
 from tests.training.test_trainer import make_trainer
 
 
@@ -109,3 +109,10 @@ def test_the_recipe_of_a_callback_halves_the_rates():
     trainer.callbacks += [names["Halve"](), Notes()]
     trainer.fit()
     assert rates[:3] == [rates[0]] * 3 and rates[3:] == [rates[0] / 2] * 2
+
+
+def test_the_mean_of_an_epoch_is_over_the_batches_that_have_the_number():
+    so_far = EpochSoFar()
+    for scalars in ({"loss": 1.0}, {"loss": 3.0, "kept": 0.5}, {"loss": 5.0}):
+        so_far.add(scalars)
+    assert so_far.step == 3 and so_far.means() == {"loss": 3.0, "kept": 0.5}

@@ -186,6 +186,18 @@ def test_a_table_without_gradient_stands_still():
     assert torch.allclose(ours, theirs, rtol=1e-9)
 
 
+def test_weights_decay_at_the_rate_of_the_step_and_only_where_they_have_a_gradient():
+    moved, idle, plain = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
+    groups = [{"params": [moved, idle], "lr": 0.1, "decay": 0.5}, {"params": [plain], "lr": 0.1}]
+    adam = RowAdam(groups)
+    for rate in (1.0, 0.25):
+        adam.set_rate(rate)
+        moved.grad, plain.grad = torch.zeros(2), torch.zeros(2)
+        adam.step()
+    assert moved.tolist() == pytest.approx([0.95 * 0.9875] * 2)
+    assert idle.tolist() == plain.tolist() == [1, 1]
+
+
 def test_an_empty_batch_of_rows_still_is_a_step():
     (ours, _), (theirs, _) = train([[0, 1], [], [1]])
     assert torch.allclose(ours, theirs, rtol=1e-7)

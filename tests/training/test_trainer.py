@@ -1,5 +1,7 @@
 """The loop: learns, repeats itself exactly, stops on nonsense, resumes bit for bit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -156,6 +158,19 @@ def test_average_is_over_the_last_two_fifths_of_the_epochs(epochs, averaged):
     for name, value in trainer.weights().items():
         expected = sum(weights[name] for weights in seen[-averaged:]) / averaged
         assert torch.allclose(value.double(), expected, atol=1e-6), name
+
+
+def test_of_whole_numbers_among_the_weights_the_last_are_kept():
+    numbers = iter(range(1, 10))
+
+    def weights():
+        number = next(numbers)
+        return {"seen": torch.tensor(number), "bias": torch.tensor(float(number))}
+
+    keeper = KEEPERS["average"]()
+    for epoch in range(1, 6):
+        keeper.on_epoch_end(SimpleNamespace(epochs=5, weights=weights), {"epoch": epoch})
+    assert (keeper.weights["seen"], keeper.weights["bias"]) == (2, 1.5)
 
 
 @pytest.mark.parametrize("keep", list(KEEPERS))

@@ -142,3 +142,14 @@ def test_threads_share_the_text():
     vectors = train_vectors(Lists(), workers=3, **{**SMALL, "epochs": 2})
     assert len(read) == 3 and np.isfinite(vectors.matrix).all()
     assert len(vectors.words) == 5
+
+
+def test_each_pass_draws_anew(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        training._Blocks,
+        "learn",
+        lambda blocks, word, sentence, rate, draw: drawn.append(draw.random()),
+    )
+    train_vectors([["zwin", "bzaf", "lfilm"]] * 20, epochs=3, dimension=4)
+    assert len(drawn) == len(set(drawn)) == 3

@@ -1,6 +1,7 @@
 """The cache of trained vectors: what shares an entry, and what happens to a bad one."""
 
 import errno
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -62,6 +63,13 @@ def test_another_setting_is_another_entry(tmp_path, trained, change):
     cached_vectors(SENTENCES, cache_dir=tmp_path, **SMALL)
     cached_vectors(SENTENCES, cache_dir=tmp_path, **{**SMALL, **change})
     assert len(trained) == len(entries(tmp_path)) == 2
+
+
+def test_every_setting_is_part_of_what_names_an_entry():
+    changes = inspect.signature(training.train_vectors).parameters.keys()
+    changes -= {"token_lists", "progress", "state"}
+    keys = {training._key(SENTENCES, None, {name: 77}) for name in changes}
+    assert len(keys | {training._key(SENTENCES, None, {})}) == len(changes) + 1 > 10
 
 
 def test_other_tokens_are_another_entry(tmp_path, trained):

@@ -8,11 +8,13 @@ import torch
 
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.words import WordEmbedding
+from superconext.objectives.base import Batch
 from superconext.training.pretraining.language_model import (
     FLATTENED,
     EqualBatches,
     Settings,
     TwoWayLanguageModel,
+    read_corpus,
 )
 
 SENTENCES = [[2, 5, 3, 9], [4, 2], [7, 3, 3, 6, 2, 8, 1], [5]]
@@ -160,6 +162,41 @@ def test_frequent_words_are_predicted_less_often_and_that_does_not_depend_on_the
         / (shares[0] * math.sqrt(0.005 / shares[0]) + shares[1:].sum()),
         rel=1e-4,
     )
+
+
+def test_each_direction_has_chances_of_its_own():
+    torch.manual_seed(0)
+    encoder = BiLSTMEncoder(WordEmbedding(torch.randn(202, 3), tune=False), HALF, dropout=0.0)
+    built = TwoWayLanguageModel(encoder, torch.randn(200, 3), np.array([5000.0] + [25] * 199))
+    sentences = [[2] * 9] * 5  # one word, so that both directions have the same targets
+    kept = [len(built._predictions(*flat(sentences), chance=chance)[1]) for chance in range(20)]
+    assert any(count % 2 for count in kept)
+
+
+def test_each_step_is_compared_with_other_words():
+    built, _ = model(sample=3)
+    tokens, lengths = flat(SENTENCES)
+    nothing = torch.zeros(0)
+
+    def loss(step):
+        batch = Batch(
+            nothing, nothing, nothing, nothing, 0, 1, step=step, tokens=tokens, lengths=lengths
+        )
+        return float(built(batch)[0].detach())
+
+    losses = [loss(step) for step in range(4)]
+    assert losses == [loss(step) for step in range(4)] and len(set(losses)) > 1
+
+
+def test_sentences_of_one_word_are_left_out_and_those_held_out_are_not_learned_from():
+    sentences = [["zwin", "bzaf"], ["bzaf"], ["khayb", "bzaf", "zwin"]] * 50 + [
+        ["rare", "zwin"]
+    ] * 3
+    corpus = read_corpus(sentences, seed=0)
+    assert len(corpus.store) == 103 and len(corpus.held_out) == 2
+    assert sorted([*corpus.trained, *corpus.held_out]) == list(range(103))
+    assert corpus.tokens == corpus.store.lengths_of(corpus.trained).sum()
+    assert sorted(corpus.counts) == [3, 50, 100, 103], "a word seen three times is predicted"
 
 
 def test_the_batch_follows_from_the_number_of_sentences():

@@ -167,6 +167,16 @@ def test_the_learning_rate_rises_and_falls_in_a_line(tmp_path):
     assert rates == pytest.approx(expected)
 
 
+def test_nothing_is_dropped_from_sentences_held_out(tmp_path):
+    training = trainer(tmp_path, dropout=0.5, word_dropout=0.5)
+    (held,) = [one for one in training.callbacks if isinstance(one, HeldOutLoss)]
+    losses = []
+    for _ in range(2):
+        training.encoder.train()
+        losses.append(held.loss(training))
+    assert losses[0] == losses[1]
+
+
 def test_a_state_of_an_earlier_version_is_not_read(tmp_path):
     whole = trainer(tmp_path / "whole")
     whole.fit()
