@@ -318,28 +318,28 @@ def test_a_million_characters_on_a_line(write):
         ("a.jsonl", f'{{"label": "p", "text": "{long}"}}\n{{"label": "q", "text": "c d"}}\n'),
         ("a.ft", f"__label__p {long}x\n__label__q c d\n"),
     ]:
-        start = time.perf_counter()
+        start = time.process_time()
         corpus = read_labelled(write(name, content), *((2, 1) if name[-3:] in "tsvcsv" else ()))
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 1
         assert len(corpus.texts[0]) >= len(long)
 
 
 def test_reading_stays_linear_in_quotes(write):
     quoted = '"' + '""' * 500_000 + '"'
     cells = ",".join(['"a"'] * 200_000)
-    start = time.perf_counter()
+    start = time.process_time()
     assert read_labelled(write("a.csv", f"p,{quoted}\nq,c d\n"), 2, 1).texts[0] == '"' * 500_000
     refused(lambda: read_labelled(write("b.csv", f"label,text\n{cells}\n")), "200000 columns")
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_ten_megabytes_in_about_a_second(write):
     row = "عجبني هاد الفيلم بزاف والله"
     count = 10_000_000 // len((row + ",p\n").encode())
     path = write("a.csv", "text,label\n" + f'"{row}",p\n{row},q\n' * (count // 2))
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(read_labelled(path)) == count // 2 * 2
-    assert time.perf_counter() - start < 5  # about one on an idle core
+    assert time.process_time() - start < 5  # about one on an idle core
 
 
 def test_a_french_export_with_semicolons_needs_no_options(tmp_path):
