@@ -100,9 +100,9 @@ def test_the_same_texts_give_the_same_answer_and_progress_ends_at_one():
 def test_a_crowd_of_equal_beginnings_takes_no_square_time():
     """Six thousand texts that all are near-duplicates: every pair would take hours."""
     texts = [f"{'zwin bzaf had lfilm ' * 6}{number}" for number in range(6_000)]
-    began = time.perf_counter()
+    began = time.process_time()
     found = near_duplicates(texts)
-    assert time.perf_counter() - began < 15
+    assert time.process_time() - began < 15
     assert len(found.groups) == 1 and len(found.groups[0]) == len(texts)
 
 

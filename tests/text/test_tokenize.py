@@ -139,9 +139,9 @@ def test_round_trip():
      "\u0301", "\ud800", "\0"],
 )  # fmt: skip
 def test_a_long_run_takes_linear_time(unit):
-    start = time.perf_counter()
+    start = time.process_time()
     tokenize(unit * (300_000 // len(unit)) + "a")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @given(st.lists(texts, max_size=6), st.sampled_from(PROFILES), st.sampled_from([None, "moroccan"]))

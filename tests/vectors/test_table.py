@@ -233,12 +233,12 @@ def test_speed():
         rng.normal(size=(100_000, 100)).astype(np.float32),
         SubwordTable(rng.normal(size=(100_000, 100)).astype(np.float32), 3, 6),
     )
-    start = time.perf_counter()
+    start = time.process_time()
     vectors.lookup([f"word{i}" for i in range(0, 100_000, 5)])
-    assert time.perf_counter() - start < 0.6  # a third of it on an idle laptop
-    start = time.perf_counter()
+    assert time.process_time() - start < 0.6  # a third of it on an idle laptop
+    start = time.process_time()
     vectors.lookup([f"unseen{i}" for i in range(10_000)])
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_a_word_is_found_whatever_its_unicode_form(tmp_path):
