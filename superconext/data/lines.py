@@ -446,7 +446,9 @@ def whole_lines(file: OpenFile) -> list[str]:
 
     lines = list(chain.from_iterable(lines for _, lines in file.runs(refuse)))
     if not any(map(str.strip, lines)):
-        raise DataError(f"{file.name} is empty, expected one example a line: check the file")
+        raise DataError(
+            f"{file.name} is empty or blank, expected one example a line: check the file"
+        )
     return lines
 
 

@@ -273,7 +273,9 @@ class RowStream:
                         headers.add(line)
             yield self._labels.read(block, file.columns) if labelled else block
         if not count + file.skipped:
-            raise DataError(f"{self.name} is empty, expected one example a line: check the file")
+            raise DataError(
+                f"{self.name} is empty or blank, expected one example a line: check the file"
+            )
         self.notes += file.blank_note()
         self.notes += self._labels.notes()
         if headers.count:

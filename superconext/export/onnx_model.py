@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ FORMAT = 2
 #: The folder of the n-gram models in an export.
 ENSEMBLE = "ensemble"
 
-#: Sentences that one call of the session gets.
-_BLOCK = 256
+#: Sentences and tokens, padding counted, that one call of the session gets at most: what a
+#: transformer's attention holds grows with the sentences times the square of the longest.
+_BLOCK, _TOKENS = 256, 1 << 13
 
 
 class OnnxModel(ExportedModel):
@@ -105,11 +106,22 @@ class OnnxModel(ExportedModel):
         order = np.argsort(store.lengths, kind="stable")
         parts = [
             run_session(self._session, store.pad(rows)[0], oov_words)
-            for rows in (order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK))
+            for rows in _blocks(order, store.lengths)
         ]
         back = np.argsort(order)
         scores, sentences = (np.concatenate(part)[back] for part in zip(*parts, strict=True))
         return scores, sentences
+
+
+def _blocks(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
+    """`order`, by ascending length, in parts within `_BLOCK` and `_TOKENS`, or of one sentence."""
+    start = 0
+    for stop in range(1, len(order)):
+        count = stop - start + 1
+        if count > _BLOCK or count * int(lengths[order[stop]]) > _TOKENS:
+            yield order[start:stop]
+            start = stop
+    yield order[start:]
 
 
 def oov_word_vectors(oov_words: OovWords, unknown: np.ndarray, ngrams: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from superconext.core.blank import is_blank
 from superconext.core.errors import MissingExtraError
 from superconext.core.files import write_json
 from superconext.fitting.model import Model
@@ -52,6 +53,7 @@ class SentenceModule(nn.Module):
             "input_ids": torch.from_numpy(ids),
             "attention_mask": torch.from_numpy(ids != 0).long(),
             "sentence_lengths": torch.from_numpy(lengths),
+            "shown": torch.tensor([[not is_blank(text)] for text in inputs]),
         }
         for member, encoder in enumerate(self.model.encoders):
             own, table = encoder.vector_table(None), encoder.vector_table(store.oov_words)
@@ -73,7 +75,8 @@ class SentenceModule(nn.Module):
                 table = torch.cat([table, new])
             output = encoder(features["input_ids"], features["sentence_lengths"], table)
             parts.append(output.sentence)
-        features["sentence_embedding"] = torch.cat(parts, dim=1)
+        # Zeros for a blank text, as `transform` gives.
+        features["sentence_embedding"] = torch.cat(parts, dim=1) * features["shown"]
         return features
 
     def get_sentence_embedding_dimension(self) -> int:

@@ -257,7 +257,10 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit("error: interrupted; run the command again")
-    except (ImportError, OSError, ValueError, csv.Error) as error:
+    except OSError as error:
+        where = error.filename or given.out or "standard output"
+        sys.exit(f"error: {where}: {error.strerror or error}; check the path and the free space")
+    except (ImportError, ValueError, csv.Error) as error:
         sys.exit(f"error: {error}")
 
 

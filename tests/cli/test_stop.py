@@ -346,7 +346,10 @@ def test_a_run_of_piped_rows_goes_on_where_they_are_piped_again(call, data, whol
     with interrupted_at(3):
         said = call(*train_words(data._replace(train="-"), run), stdin=rows)
     assert "after 3 of 5 epochs" in said.err
-    for piped, found in ((b"", "is empty, expected"), (rows + b"neg\tkhayb\n", "is not what")):
+    for piped, found in (
+        (b"", "is empty or blank, expected"),
+        (rows + b"neg\tkhayb\n", "is not what"),
+    ):
         said = call("train", "--resume", run, stdin=piped)
         assert said.code == 1 and f"note: {run} was trained on standard input" in said.err
         last = said.err.splitlines()[-1]

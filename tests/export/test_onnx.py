@@ -11,9 +11,9 @@ import pytest
 from superconext.core.blank import is_blank
 from superconext.core.errors import MissingExtraError, RunError
 from superconext.encoders.base import Encoder
-from superconext.export import onnx_folder
+from superconext.export import onnx_folder, onnx_model
 from superconext.export.onnx_folder import tolerance_of, write_onnx
-from superconext.export.onnx_model import OnnxModel
+from superconext.export.onnx_model import OnnxModel, run_session
 from tests.cli.conftest import environment
 from tests.export.conftest import SENTENCES, labels_of
 
@@ -65,6 +65,29 @@ def test_text_gives_what_the_model_says_also_of_unseen_words(model, folder):
     assert other.transform([]).shape == (0, model.features(["a"]).shape[1])
     assert other.predict(SENTENCES).tolist() == labels_of(model, SENTENCES)
     assert (other.predict(SENTENCES[::-1])[::-1] == other.predict(SENTENCES)).all()
+
+
+def test_a_long_text_among_short_ones_does_not_make_a_large_batch(folder, monkeypatch):
+    sizes = []
+
+    def watched(session, ids, oov_words):
+        sizes.append(ids.shape)
+        return run_session(session, ids, oov_words)
+
+    texts = [*SENTENCES[:40], " ".join(["zwin"] * 700), *SENTENCES[40:60]]
+    model = OnnxModel(folder)
+    whole = model.probabilities(texts)
+    monkeypatch.setattr(onnx_model, "run_session", watched)
+    monkeypatch.setattr(onnx_model, "_TOKENS", 200)
+    assert np.abs(model.probabilities(texts) - whole).max() < 1e-6
+    assert sum(rows for rows, _ in sizes) == len(texts)
+    assert all(rows == 1 or rows * width <= 200 for rows, width in sizes)
+    assert max(rows for rows, _ in sizes) > 5
+    sizes.clear()
+    monkeypatch.setattr(onnx_model, "_TOKENS", 1 << 13)
+    monkeypatch.setattr(onnx_model, "_BLOCK", 16)
+    assert np.abs(model.probabilities(texts) - whole).max() < 1e-6
+    assert max(rows for rows, _ in sizes) == 16
 
 
 def test_a_damaged_folder_is_refused(folder, tmp_path):

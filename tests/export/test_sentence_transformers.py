@@ -5,6 +5,7 @@ import importlib.metadata
 import numpy as np
 import pytest
 
+from superconext.core.blank import zeros_for_blank
 from superconext.core.errors import MissingExtraError
 from superconext.export.sentence_module import SentenceModule, write_sentence_transformer
 from tests.export.conftest import SENTENCES
@@ -22,7 +23,7 @@ def test_the_folder_opens_and_embeds_alike(model, tmp_path):
     pytest.importorskip("sentence_transformers", reason="needs the sentence-transformers extra")
     write_sentence_transformer(model, tmp_path)
     other = opened(tmp_path)
-    expected = model.features(SENTENCES)
+    expected = zeros_for_blank(SENTENCES, model.features(SENTENCES))
     for size in (1, 5, 64):
         vectors = other.encode(SENTENCES, batch_size=size)
         assert vectors.shape == expected.shape and np.abs(vectors - expected).max() < 1e-6
@@ -43,7 +44,7 @@ def test_the_library_asks_leave_for_modules_not_its_own(model, tmp_path):
     # Of modules that are there already nothing is asked.
     module = SentenceModule.load(str(tmp_path / "superconext"))
     vectors = library.SentenceTransformer(modules=[module], device="cpu").encode(SENTENCES)
-    assert np.abs(vectors - model.features(SENTENCES)).max() < 1e-6
+    assert np.abs(vectors - zeros_for_blank(SENTENCES, model.features(SENTENCES))).max() < 1e-6
 
 
 def test_what_the_library_saves_opens_again(model, tmp_path):
@@ -53,7 +54,7 @@ def test_what_the_library_saves_opens_again(model, tmp_path):
     write_sentence_transformer(model, first)
     opened(first).save(str(tmp_path / "second"))
     again = opened(tmp_path / "second").encode(SENTENCES)
-    assert np.abs(again - model.features(SENTENCES)).max() < 1e-6
+    assert np.abs(again - zeros_for_blank(SENTENCES, model.features(SENTENCES))).max() < 1e-6
 
 
 def test_the_module_works_without_the_library(model):
@@ -61,6 +62,8 @@ def test_the_module_works_without_the_library(model):
     features = module(module.tokenize(["zwin bzaf", "khayyyb"]))
     vectors = features["sentence_embedding"].detach().numpy()
     assert np.abs(vectors - model.features(["zwin bzaf", "khayyyb"])).max() < 1e-6
+    blank = module(module.tokenize(["", "zwin bzaf", " \u200b"]))["sentence_embedding"]
+    assert blank.any(dim=1).tolist() == [False, True, False]
     prompted = module(module.preprocess(["bzaf"], prompt="zwin "))["sentence_embedding"]
     assert np.abs(prompted.detach().numpy() - vectors[:1]).max() < 1e-6
 

@@ -276,8 +276,8 @@ def test_blank_texts_have_no_label_wherever_they_are_given(made, tmp_path):
         ("a.csv", b"text,n\ncaf\xe9,1\n", "line 2: byte 0xe9 is not UTF-8"),
         ("a.csv", b"PK\x03\x04\x14\x00", "not a readable workbook"),
         ("a.txt", "zwin\n".encode("utf-16-le"), "line 1: found a NUL byte"),
-        ("a.txt", b"", "is empty, expected one example a line"),
-        ("a.csv", b"\n \n", "is empty, expected one example a line"),
+        ("a.txt", b"", "is empty or blank, expected one example a line"),
+        ("a.csv", b"\n \n", "is empty or blank, expected one example a line"),
         ("a.json", b'["zwin"]', "found a JSON array, expected one object a line"),
     ],
 )  # fmt: skip
