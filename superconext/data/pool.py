@@ -207,10 +207,8 @@ class _Hashes:
     def add(self, key: int) -> bool:
         """Whether the number is new."""
         key = key or 1
-        if self.count * 2 > len(self.slots) and len(self.slots) < _MOST_HASHES:
-            old, self.slots, self.count = self.slots, array("Q", bytes(16 * len(self.slots))), 0
-            for number in filter(None, old):
-                self.add(number)
+        if self.count * 2 > len(self.slots):
+            self._grow()
         mask = len(self.slots) - 1
         for step in range(32):
             place = (key + step) & mask
@@ -220,7 +218,18 @@ class _Hashes:
                 self.slots[place] = key
                 self.count += 1
                 return True
+        if self._grow():  # a crowded place
+            return self.add(key)
         self.slots[key & mask] = key
+        return True
+
+    def _grow(self) -> bool:
+        """Twice the room, where there may be more."""
+        if len(self.slots) >= _MOST_HASHES:
+            return False
+        old, self.slots, self.count = self.slots, array("Q", bytes(16 * len(self.slots))), 0
+        for number in filter(None, old):
+            self.add(number)
         return True
 
     def __contains__(self, key: int) -> bool:

@@ -151,7 +151,8 @@ class Telegram(TextFormat):
 
 def _linked(part: object) -> str:
     """The text of a formatted part, but none of one that is an address or a name."""
-    if not isinstance(part, dict) or part.get("type") in ("link", "email", "phone", "mention"):
+    hidden = ("link", "email", "phone", "mention", "mention_name", "bank_card")
+    if not isinstance(part, dict) or part.get("type") in hidden:
         return " "
     return str(part.get("text", ""))
 

@@ -9,7 +9,8 @@ import click
 import pytest
 
 from superconext.cli import cli
-from superconext.data.lines import guessed
+from superconext.core.errors import DataError
+from superconext.data.lines import guessed, transcoded
 from tests.cli.conftest import call_main, rows, write_table
 
 #: Every command with one BAD file, for each argument and option that takes a file. GOOD is UTF-8.
@@ -227,3 +228,9 @@ def test_a_stray_line_far_down_in_a_file_of_utf8_gets_no_advice_that_cannot_work
         said = call("data", "split", path, "--out", tmp_path / "out", *more)
         assert said.code == 1 and "line 7002: byte 0xe9 is not UTF-8" in said.err
         assert "save the line as UTF-8 or remove it" in said.err and "give --enc" not in said.err
+
+
+def test_the_line_of_a_wrong_byte_is_counted_over_all_pieces():
+    pieces = [b"a\nb\n", b"", b"c\nd\x81\n"]
+    with pytest.raises(DataError, match=r"^x\.txt, line 4: found byte 0x81 "):
+        list(transcoded(pieces, "windows-1252", "x.txt"))

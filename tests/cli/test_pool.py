@@ -7,6 +7,7 @@ import gzip
 import itertools
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -460,14 +461,15 @@ def test_a_pool_of_one_template_drops_most_near_repeats(tmp_path):
     assert len(kept) < 0.6 * len(texts) and row["kept"] < 1.2 * len(kept)
 
 
-def test_what_was_written_after_the_last_state_is_written_anew(tmp_path, monkeypatch):
+@pytest.fixture
+def stopped_pool(tmp_path, monkeypatch):
+    """The request of a pool that was stopped after 15 of 30 lines, 10 of them for good."""
     words = ["zwin", "khayb", "bzaf", "lfilm", "tram", "walo"]
     lines = [" ".join(pair) for pair in itertools.permutations(words, 2)]
     (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     monkeypatch.setattr(pool, "_BATCH", 5)
     monkeypatch.setattr(pool, "_SAVED", 10)
-    out = tmp_path / "out.txt"
-    request = pool.PoolRequest((str(tmp_path / "a.txt"),), str(out), near=None)
+    request = pool.PoolRequest((str(tmp_path / "a.txt"),), str(tmp_path / "out.txt"), near=None)
     write, written = pool._write, []
 
     def stopped(file, data):
@@ -480,6 +482,35 @@ def test_what_was_written_after_the_last_state_is_written_anew(tmp_path, monkeyp
     with pytest.raises(StoppedEarly):
         pool.make_pool(request, Progress())
     assert len((tmp_path / "out.txt.part").read_text("utf-8").splitlines()) == 15
+    return request, lines
+
+
+def test_what_was_written_after_the_last_state_is_written_anew(stopped_pool, tmp_path):
+    request, lines = stopped_pool
     made = pool.make_pool(request, Progress())
-    assert out.read_text("utf-8").splitlines() == lines
+    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == lines
     assert (made["kept"], made["sources"][0]["repeat"]) == (30, 0)
+
+
+@pytest.mark.parametrize("change", ["text", "cut"])
+def test_a_pool_begins_anew_where_its_text_or_what_it_wrote_is_another(
+    stopped_pool, tmp_path, change
+):
+    request, lines = stopped_pool
+    if change == "text":
+        lines = lines[::-1]
+        (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        part = tmp_path / "out.txt.part"
+        part.write_bytes(part.read_bytes()[:20])
+    assert pool.make_pool(request, Progress())["kept"] == 30
+    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == lines
+
+
+def test_no_hash_is_forgotten_as_their_table_grows():
+    draw, hashes = random.Random(0), pool._Hashes()
+    keys = [0, *(draw.getrandbits(64) for _ in range(20_000))]
+    assert sum(hashes.add(key) for key in keys) == len(keys)
+    assert all(key in hashes for key in keys)
+    assert not any(draw.getrandbits(64) in hashes for _ in range(1000))
+    assert not any(hashes.add(key) for key in keys)

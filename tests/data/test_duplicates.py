@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.duplicates import first_copies, text_keys, without_copies
+from superconext.data.duplicates import (
+    SeenTexts,
+    first_copies,
+    key_of_words,
+    text_keys,
+    without_copies,
+)
 from superconext.text.normalize import Normalizer
 
 pairs = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz")), max_size=30)
@@ -33,6 +39,11 @@ def test_a_text_of_which_nothing_is_left_is_its_own():
     assert Normalizer("arabic")(marks[0]) == ""
     keys, _ = text_keys({"a": [*marks, marks[0]]}, "arabic")
     assert keys["a"] == [*marks, marks[0]]
+
+
+def test_words_alone_are_a_key_and_a_text_of_placeholders_is_its_own():
+    assert key_of_words("Zwin  @ali", ["zwin", "<user>"]) == "zwin <user>"
+    assert key_of_words("@ali", ["<user>"]) == "@ali" and key_of_words("!", []) == "!"
 
 
 @given(pairs)
@@ -67,3 +78,11 @@ def test_every_text_stands_once_and_in_the_last_part_that_had_it(train, dev, tes
     assert {keys["test"][row] for row in kept["test"][0]} == set(keys["test"])
     assert not {keys["train"][row] for row in kept["train"][0]} & {*keys["dev"], *keys["test"]}
     assert all(len(rows) == len(voted) for rows, voted in kept.values())
+
+
+def test_a_text_that_was_seen_is_told_with_its_first_split():
+    seen = SeenTexts.of({"train": [["a"], ["b"]], "dev": [["b"], ["c", "d"], ["<url>"]]})
+    asked = [["b"], ["c", "d"], ["a"], ["c"], ["<url>"], []]
+    found = ["train", "dev", "train", None, None, None]
+    assert seen.split_of(asked) == found
+    assert SeenTexts.from_arrays(seen.arrays()).split_of(asked) == found

@@ -386,3 +386,15 @@ def test_quotes_around_all_cells_between_tabs_are_no_part_of_them(tmp_path, head
 def test_quotes_around_all_labels_are_told(tmp_path):
     read = read_labelled(write(tmp_path, "a.csv", 'text,label\nkan had, "pos"\nma kan, "neg"\n'))
     assert any("the quotes around" in note for note in read.notes)
+
+
+# -- chats ----------------------------------------------------------------------------------
+
+
+def test_addresses_and_names_in_a_telegram_message_are_left_out(tmp_path):
+    hidden = ("link", "email", "phone", "mention", "mention_name", "bank_card")
+    parts = [{"type": kind, "text": f"{kind}1"} for kind in hidden]
+    parts += [{"type": kind, "text": f"{kind}2"} for kind in ("bold", "text_link")]
+    export = {"name": "chat", "messages": [{"type": "message", "text": ["a", *parts, "b"]}]}
+    path = write(tmp_path, "result.json", json.dumps(export))
+    assert read_texts(path).texts == ["a bold2text_link2b"]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.data.duplicates import near_duplicates
+from superconext.data.duplicates import near_duplicate_groups, near_duplicates
 
 WORDS = [
     *("had", "lfilm", "zwin", "bzaf", "walakin", "khayb", "chwiya", "ana", "kanbghi"),
@@ -83,6 +83,13 @@ def test_copies_short_texts_and_lone_surrogates():
     assert near_duplicates(["a", "b", "a", ""]).groups == [[0, 2]]
     assert near_duplicates([]).groups == near_duplicates(["x"]).groups == []
     assert near_duplicates(["\ud800 salam", "\ud800 salam"]).groups == [[0, 1]]
+
+
+def test_texts_have_the_number_of_their_group_and_copies_are_one():
+    long, other = "had lfilm zwin bzaf walakin khayb chwiya", "الفيلم زوين بزاف والو هاد مزيان"
+    keys = ["x", other, long, "y", f"{other}!", f"{long} a", "x", "z", f"{long} b", "w", "w"]
+    assert near_duplicate_groups(keys).tolist() == [2, 1, 0, -1, 1, 0, 2, -1, 0, 3, 3]
+    assert near_duplicate_groups(["y", "z"]).tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0, 1.01, -1])

@@ -11,7 +11,14 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score
 
 from superconext.experiments.paired_tests import resampled_t_test
-from superconext.experiments.tables import by_system, make_table, script_grid, to_csv_rows, to_grid
+from superconext.experiments.tables import (
+    by_system,
+    make_table,
+    make_tables,
+    script_grid,
+    to_csv_rows,
+    to_grid,
+)
 from superconext.report.table import wilson
 
 TRUTH = [k % 3 for k in range(90)]
@@ -119,6 +126,17 @@ def test_pairs_are_made_by_split_whatever_the_order(drawn):
     fewer = make_table(lines[1:], "tfidf_logreg").rows[1]
     ours, theirs = ([x["test"]["f1_weighted"] for x in lines[k : k + 3]] for k in (5, 1))
     assert fewer.p == pytest.approx(resampled_t_test(ours, theirs, 1 / 8).p)
+
+
+def test_the_tests_of_several_tables_are_corrected_together(drawn):
+    lines = drawn[1][:8]  # of one system and the reference
+    alone = make_table(lines, "tfidf_logreg").rows[1]
+    tables = make_tables({"a": lines, "b": lines, "c": lines}, "tfidf_logreg")
+    assert list(tables) == ["a", "b", "c"] and alone.p_holm == alone.p
+    for table in tables.values():
+        row = table.rows[1]
+        assert row.p == alone.p and row.p_holm == pytest.approx(min(1, 3 * alone.p))
+        assert any("corrected for the 3 tests of this table" in note for note in table.notes)
 
 
 def test_one_split_gives_a_difference_but_no_p():
@@ -302,3 +320,4 @@ def test_the_interval_of_accuracy_is_of_the_mean_over_all_deals():
         )
     (row,) = make_table(lines, "tfidf_logreg").rows
     assert row.accuracy_interval == pytest.approx(wilson(0.7, 27))
+    assert row.fits == 9 and row.means["seconds"] == 1.0, "of a fold"

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -17,6 +18,7 @@ from superconext.report.audit import audit
 from superconext.report.explain import Explanation, word_spans
 from superconext.report.page import PageContext, PageRows, render_page, verdict
 from superconext.report.table import Grid, clean, isolated, wilson
+from superconext.runs import page as run_page
 
 HOSTILE = [
     "</script><script>document.title = 'stolen'</script>",
@@ -149,6 +151,112 @@ def test_reliability_and_slices_agree_with_plain_loops():
     for group in page._slices(made):
         assert sum(row["n"] for row in group["rows"]) == len(judged)
         assert sum(row["n"] * row["accuracy"] for row in group["rows"]) == pytest.approx(sum(right))
+
+
+def test_rows_on_a_limit_are_in_the_bucket_that_names_it():
+    names, of = page._sorted_into(np.array([1, 5, 6, 10, 11, 20, 21]), page._LENGTHS)
+    assert [names[k].split()[0] for k in of] == ["1", "1", "6", "6", "11", "11", "more"]
+    names, of = page._sorted_into(np.array([0.0, 0.01, 0.1, 0.3, 0.31]), page._SHARES)
+    assert [names[k] for k in of] == [
+        "none",
+        "up to 10%",
+        "up to 10%",
+        "10 to 30%",
+        "more than 30%",
+    ]
+    judged = replace(rows(5), confidence=np.array([0.5, 0.42, 0.51, 1.0, 0.95]))
+    bins = page._reliability(context(judged))
+    assert [(one["n"], one["confidence"]) for one in bins] == [
+        (2, pytest.approx(0.46)), (1, 0.51), (2, pytest.approx(0.975)),
+    ]  # fmt: skip
+
+
+def test_of_many_rows_those_that_are_drawn_keep_their_own_figures(monkeypatch):
+    monkeypatch.setattr(page, "MOST_ROWS", 10)
+    judged = rows(40)
+    explained = {
+        row: Explanation(text, "pos", 0.9, [(w, row / 2) for w in text.split()], word_spans(text))
+        for row, text in enumerate(judged.texts)
+    }
+    made = context(judged, explained=explained)
+    data = Document(render_page(made)).json("data")["rows"]
+    drawn = [line - 1 for line in data["line"]]
+    assert len(drawn) == 10 and drawn != list(range(10))
+    assert data["text"] == [judged.texts[row] for row in drawn]
+    assert [{value for *_, value in marks} for marks in data["words"]] == [{r / 2} for r in drawn]
+    np.testing.assert_allclose(data["x"], made.layout[drawn, 0], atol=5e-4)
+    np.testing.assert_allclose(data["y"], made.layout[drawn, 1], atol=5e-4)
+    for key, _, _, of in made.buckets:
+        assert data[key] == of[drawn].tolist()
+
+
+def test_cells_of_the_matrix_are_shares_of_the_rows_of_their_label():
+    judged = rows()
+    judged = replace(judged, predicted=["pos"] * 20 + judged.predicted[20:])
+    html = render_page(context(judged))
+    names, pairs = ("neg", "pos"), list(zip(judged.labels, judged.predicted, strict=True))
+    assert Document(html).json("data")["classes"] == list(names)
+    cells = re.findall(r'data-cell="(\d),(\d)".*?>(\d+)<small>(\d+)%</small>', html)
+    assert len(cells) == 4 and judged.labels.count("neg") != judged.predicted.count("neg")
+    for i, j, count, share in cells:
+        found = pairs.count((names[int(i)], names[int(j)]))
+        assert int(count) == found
+        assert int(share) == round(100 * found / judged.labels.count(names[int(i)]))
+
+
+def test_the_most_certain_rows_are_explained_and_a_quarter_of_them_is_right(monkeypatch):
+    monkeypatch.setattr(run_page, "_EXPLAINED", (40, 40))
+    monkeypatch.setattr(run_page, "explain", lambda model, texts, guesses: texts)
+    judged = rows(40)
+    judged = replace(judged, predicted=["pos"] * 40)
+    order = np.argsort(-judged.confidence)
+    wrong, right = ([k for k in order if judged.labels[k] == name] for name in ("neg", "pos"))
+    found = run_page._explained(None, judged, 0)  # each costs five texts
+    assert list(found) == [*wrong[:6], *right[:2]]
+    assert found[wrong[0]] == judged.texts[wrong[0]]
+
+
+def test_unknown_words_are_a_share_of_a_text_s_own():
+    found = run_page._unknown([["a", "b", "b", "c"], ["c"], []], [["a"], ["c", "d", "e"]])
+    assert found.tolist() == [0.5, 0.0, 0.0]
+
+
+def test_a_map_of_vectors_that_do_not_predict_says_so():
+    assert run_page._beside({}) == run_page._beside({"pool_weights": {"encoder": 0.5}}) == ""
+    alone = run_page._beside({"pool_weights": {"encoder": 0.0, "tfidf": 1.0}})
+    assert alone == ", of word vectors that do not predict"
+
+
+def test_scores_of_several_cross_validations_are_told_as_their_mean():
+    assert run_page._notes({"n": 9}) == run_page._notes({"folds": {"repeats": 1}}) == []
+    (note,) = run_page._notes({"folds": {"repeats": 4}})
+    assert note.startswith("Scores are means over 4 cross-validations.")
+
+
+def test_a_training_row_stands_beside_the_judged_rows_that_are_nearest():
+    judged = np.eye(5)
+    points = np.arange(10.0).reshape(5, 2)
+    x, y = page._placed(judged[[3, 0]] + 0.01, judged, points)
+    np.testing.assert_allclose(np.transpose([x, y]), points[[3, 0]], atol=0.01)
+
+
+def test_rows_of_dev_and_parts_of_the_model_are_told_as_what_they_are():
+    made = context(
+        others={"this model, encoder alone": {"accuracy": 1.0}, "majority": {"accuracy": 0}}
+    )
+    scores = page._scores(made)
+    assert [(one["name"], one["baseline"]) for one in scores] == [
+        ("this model", False), ("this model, encoder alone", False), ("majority class", True),
+    ]  # fmt: skip
+    chosen = "Settings were chosen on these rows: expect somewhat less on new ones."
+    assert chosen in verdict("dev", scores) and chosen not in verdict("test", scores)
+
+
+def test_copies_of_a_text_are_no_further_evidence_in_the_verdict():
+    few = {"accuracy": 0.9, "interval": wilson(0.9, 20), "n": 200, "judged": 20, "baseline": False}
+    best = {**few, "name": "X", "accuracy": 0.8, "baseline": True}
+    assert "do not tell them apart" in verdict("cv", [few, best])[-1]
+    assert "neither lies" in verdict("cv", [{**few, "judged": 200}, best])[-1]
 
 
 def test_a_word_that_tells_a_class_comes_first():

@@ -15,10 +15,14 @@ from superconext.report.table import (
     clip,
     display_width,
     escape_markdown,
+    fold_lines,
+    judged,
     markdown,
+    probability,
     render,
     score_table,
     script_table,
+    told_overlap,
     untested_line,
     verdict,
 )
@@ -236,6 +240,76 @@ def test_weighted_f1_by_script():
     assert [line.split()[-2:] for line in lines[3:]] == [["0.500", "0.250"], ["0.750", "0.500"]]
 
 
+def test_rows_of_scripts_with_few_are_told_as_left_out():
+    def told(n):
+        test = {"n": n, "by_script": {"Arabic": {"n": 1200, "f1_weighted": 0.75}}}
+        return script_table({"reported_split": "test", "test": test}).splitlines()[0]
+
+    assert told(1200) == "weighted F1 by script (rows)"
+    assert told(1207).startswith("weighted F1 by script (rows); 7 rows left out, of scripts with")
+
+
+def test_a_cross_validation_is_told_with_its_folds_and_what_they_leave_out():
+    folds = {"count": 20, "repeats": 4, "interval": (0.6, 0.75), "texts": 90, "not_held_out": 0}
+    folds["accuracy"] = {"mean": 0.7, "sd": 0.05}
+    above, below = fold_lines({"n": 100, "folds": folds})
+    assert above == ("cross-validated, 100 rows, each predicted while held out (5 folds, 4 times)")
+    assert below.splitlines() == [
+        "",
+        "over 20 folds: accuracy 70.0 ± 5.0 (percent, mean ± standard deviation)",
+        "95% interval of the accuracy: 60.0 to 75.0 (Wilson, 90 different texts)",
+    ]
+    for lost, only, told in (
+        (5, 2, "2 rows, the only text of a class; 3 rows, in folds that were not fitted"),
+        (2, 2, "2 rows, the only text of a class"),
+        (3, 0, "3 rows, in folds that were not fitted"),
+    ):
+        some = {**folds, "not_held_out": lost, "only_texts": only}
+        assert fold_lines({"n": 100, "folds": some})[1].endswith(f"\nnever held out: {told}")
+
+
+def test_texts_that_a_run_has_seen_are_counted_over_both_splits():
+    rest = {"accuracy": 0.5, "n": 7}
+    seen = {"train": 2, "dev": 1, "texts": 10, "without": rest}
+    assert told_overlap(seen) == (
+        "3 of 10 texts are among the rows of the run (2 train and 1 dev); accuracy without them "
+        "0.500 (7 rows)"
+    )
+    alone = {"train": 0, "dev": 1, "without": None}
+    assert told_overlap(alone) == (
+        "1 text is among the rows of the run (1 dev); there are no others to evaluate it on"
+    )
+
+
+def test_a_class_without_rows_has_no_scores_but_its_support():
+    none = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
+    some = {**none, "support": 3}
+    unknown = {"precision": None, "recall": None, "f1": None, "support": 0}
+    assert judged({"a": some, "b": none}) == {"a": some, "b": unknown}
+
+
+def test_small_p_values_are_told_as_small():
+    assert [probability(p) for p in (None, 0.0009, 0.001, 0.0104)] == [
+        "-", "< 0.001", "0.001", "0.010",
+    ]  # fmt: skip
+
+
+def test_the_seconds_of_a_run_stand_once_and_the_part_s_own_scores_beside_it():
+    scores = {"accuracy": 0.5, "f1_macro": 0.5, "f1_weighted": 0.5, "n": 10}
+    alone = {"test": {**scores, "accuracy": 0.25}}
+    metrics = {"reported_split": "test", "test": scores, "seconds": 7.0}
+    assert score_table(metrics).splitlines()[-1].split()[-4:] == ["0.500"] * 3 + ["7.0"]
+    both = {"encoder_alone": alone, "combined": {"test": scores}, "companion": "n-grams"}
+    part, whole = score_table(metrics | both).splitlines()[-2:]
+    assert part.startswith("superconext, trained encoder alone")
+    assert part.split()[-4:] == ["0.250", "0.500", "0.500", "-"]
+    assert "n-grams" in whole
+    assert whole.split()[-4:] == ["0.500"] * 3 + ["7.0"]
+    assert "(no test file: the run chose its settings on them)" not in score_table(metrics)
+    dev = {**metrics, "reported_split": "dev", "dev": scores}
+    assert "(no test file: the run chose its settings on them)" in score_table(dev)
+
+
 def test_the_model_is_told_beside_the_best_baseline():
     others = {"tfidf_logreg": {"test": {"accuracy": 0.573}}, "majority": {}}
     test = {"accuracy": 0.5, "n": 1000}
@@ -258,6 +332,8 @@ def test_the_model_is_told_beside_the_best_baseline():
         f"the model is as accurate as the best baseline ({name}) on the test rows; more text "
         "(--unlabelled) may help"
     )
+    test["accuracy"] = 0.5740
+    assert "is 0.1 points of accuracy ahead of the best" in verdict(metrics)
     test |= {"accuracy": 0.6, "folds": {"texts": 10_000}}
     ahead = (
         f"the model is 2.7 points of accuracy ahead of the best baseline ({name}) on the test rows"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 from superconext.config.parameters import resolve
 from superconext.core.errors import StoppedEarly
 from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.data.labels import Annotated
 from superconext.data.reading import read_labelled
 from superconext.runs import splits
-from superconext.runs.splits import TrainRequest, read_big, read_splits
+from superconext.runs.splits import Splits, TrainRequest, read_big, read_splits
 from superconext.runs.train import resume_run, train_run
 
 FAST = {
@@ -132,6 +135,76 @@ def test_size_decides_and_the_store_wins(table, monkeypatch):
     assert splits.is_big(str(table), None)
     monkeypatch.setattr(splits, "STREAMED_FROM", table.stat().st_size + 1)
     assert not splits.is_big(str(table), None)
+    packed = table.with_name("rows.tsv.gz")
+    packed.write_bytes(gzip.compress(table.read_bytes()))
+    for more, big in ((0, True), (1, False)):
+        monkeypatch.setattr(splits, "STREAMED_FROM", 4 * packed.stat().st_size + more)
+        assert splits.is_big(str(packed), None) is big
+
+
+def test_a_sample_has_two_rows_of_every_class_and_then_the_first_of_the_draw():
+    labels = np.array([0] * 50 + [1] * 4 + [2])
+    order = np.random.default_rng(0).permutation(55)
+    drawn = [[row for row in order if labels[row] == k][:2] for k in range(3)]
+    ahead = [row for rows in drawn for row in rows]
+    assert sorted(splits._every_class(labels, order, 3)) == sorted(ahead)
+    rest = [row for row in order if row not in ahead]
+    assert sorted(splits._every_class(labels, order, 12)) == sorted(ahead + rest[:7])
+
+
+def test_the_sample_of_a_file_has_its_rare_classes(table, tmp_path, small):
+    lines = table.read_text(encoding="utf-8").splitlines()
+    lines[296:298] = ["mixed\tzwin walakin khayb", "mixed\tnoss noss"]
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    big, _ = read_big(str(table), (None, None), resolve(FAST), str(tmp_path), 0.1, Progress())
+    assert len(big.labels) == 50 and big.labels.count("mixed") == 2
+
+
+def test_the_agreement_is_that_of_the_rows_that_are_reported_on():
+    def corpus(name, *votes):
+        annotated = Annotated(["x", "y"], list(map(list, votes)), ["1", "2"])
+        return Dataset(["x", "y"], ["a", "b"], source=f"{name}.tsv", annotated=annotated)
+
+    train, other = corpus("train", "aa", "ba"), corpus("other", "aa", "bb")
+    for test, dev in ((other, None), (other, train), (None, other)):
+        assert Splits(train, dev, test).agreement()["file"] == "other.tsv"
+    assert Splits(train, None, Dataset(["x"], ["a"])).agreement()["file"] == "train.tsv"
+
+
+def test_a_cross_validation_is_of_one_label_for_each_text(tmp_path):
+    file, lines = tmp_path / "votes.csv", ["text,annotator_1,annotator_2,annotator_3"]
+    lines += [f"zwin {n},{a},{a},{b}" for n in range(9) for a, b in ("xy", "yx", "xx", "yy")]
+    lines = [lines[0], *(f"{k}{line}" for k, line in enumerate(lines[1:]))]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    request = TrainRequest(str(file), "run")
+    for folds, soft in ((3, False), (0, True)):
+        found = read_splits(request, resolve({**FAST, "cv": folds}), Said())
+        assert found.folds == folds and bool(found.train.shares) is soft
+        assert found.train.labels.count("x") == len(found.train) / 2
+
+
+def test_folds_stand_beside_few_dev_rows_alone(table, monkeypatch):
+    monkeypatch.setattr(splits, "DEV_ROWS_THAT_DECIDE", 12)
+    train = read_labelled(table)
+    request = TrainRequest(str(table), "run", dev="dev.tsv")
+    for count, folds in ((11, splits.DEFAULT_FOLDS), (12, 0)):
+        dev = train.select(np.arange(count))
+        assert splits._dev_rows(request, resolve({"preset": "auto"}), train, dev) == (
+            train,
+            dev,
+            folds,
+            "",
+        )
+
+
+def test_rows_far_down_a_file_are_found_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("superconext.data.reading.BLOCK", 500)  # characters
+    path = tmp_path / "many.tsv"
+    lines = [f"{'ab'[row % 2]}\tword{row}" for row in range(1000)]
+    path.write_text("\n".join(["label\ttext", *lines]) + "\n", encoding="utf-8")
+    wanted = np.array([300, 301, 998, 999])
+    found = splits._texts(str(path), (None, None), wanted, {})
+    assert found == [f"word{row}" for row in wanted]
 
 
 def test_test_texts_in_the_training_rows_are_told_of(table, tmp_path, small):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from superconext.core.errors import VectorsError
+from superconext.vectors import binary_formats
 from superconext.vectors.readers import read_vectors
 
 gensim_models = pytest.importorskip("gensim.models")
@@ -115,12 +116,12 @@ def test_fasttext_binary_equals_gensim(tmp_path, fasttext):
     )
 
 
-def fasttext_bytes(words, table, buckets, labels=(), min_n=2, max_n=3, quantised=False):
+def fasttext_bytes(words, table, buckets, labels=(), min_n=2, max_n=3, quantised=False, pruned=-1):
     dimension = table.shape[1]
     data = struct.pack("<2i", 793712314, 12)
     data += struct.pack("<12id", dimension, 5, 5, 1, 5, 1, 2, 2, buckets, min_n, max_n, 100, 1e-4)
     entries = [(word, 0) for word in words] + [(label, 1) for label in labels]
-    data += struct.pack("<3i2q", len(entries), len(words), len(labels), 99, -1)
+    data += struct.pack("<3i2q", len(entries), len(words), len(labels), 99, pruned)
     for word, kind in entries:
         data += word.encode() + b"\0" + struct.pack("<qb", 3, kind)
     return data + struct.pack("<?2q", quantised, *table.shape) + table.astype("<f4").tobytes()
@@ -145,6 +146,34 @@ def test_fasttext_without_ngrams_and_compressed(tmp_path):
     (tmp_path / "m.ftz").write_bytes(fasttext_bytes(["a"], numbers(3, 4), 2, quantised=True))
     with pytest.raises(VectorsError, match="compressed"):
         read_vectors(tmp_path / "m.ftz")
+    (tmp_path / "cut.ftz").write_bytes(fasttext_bytes(["a"], numbers(3, 4), 2, pruned=1))
+    with pytest.raises(VectorsError, match="compressed"):
+        read_vectors(tmp_path / "cut.ftz")
+
+
+def test_fasttext_rows_are_composed_in_parts_and_those_that_are_not_finite_are_counted(
+    tmp_path, monkeypatch
+):
+    words, table = [f"kelma{k}" for k in range(120)], numbers(120 + 10, 4)
+    table[100] = np.nan
+    (tmp_path / "m.bin").write_bytes(fasttext_bytes(words, table, 10))
+    whole = read_vectors(tmp_path / "m.bin")
+    assert whole.words == words[:100] + words[101:]
+    assert "word 101 " in whole.notes[0]
+    monkeypatch.setattr(binary_formats, "_COMPOSE_ROWS", 7)
+    parts = read_vectors(tmp_path / "m.bin")
+    assert parts.words == whole.words
+    np.testing.assert_allclose(parts.matrix, whole.matrix, atol=1e-6)
+
+
+def test_fasttext_ngrams_of_no_least_length_begin_at_one_character(tmp_path):
+    table = numbers(1 + 10, 4)
+    (tmp_path / "m.bin").write_bytes(fasttext_bytes(["ab"], table, 10, min_n=0))
+    vectors = read_vectors(tmp_path / "m.bin")
+    hashes = gensim_models.fasttext.ft_ngram_hashes("ab", 1, 3, 10)
+    assert len(hashes) == 7
+    rows = [table[0], *(table[1 + i] for i in hashes)]
+    np.testing.assert_allclose(vectors.matrix[0], np.mean(rows, axis=0), atol=1e-6)
 
 
 def test_fasttext_cut_anywhere_is_an_error(tmp_path):
@@ -163,6 +192,16 @@ def test_gensim_files(tmp_path, fasttext, apart):
     fasttext.wv.save(str(tmp_path / "f.kv"), sep_limit=apart)
     same_as_gensim(read_vectors(tmp_path / "f.kv"), fasttext.wv)
     assert read_vectors(tmp_path / "f.kv", keep={"HELLO"}).words == ["hello"]
+
+
+def test_the_hash_of_gensim_files_is_that_of_the_arrays_beside_them_too(tmp_path):
+    keyed = gensim_models.KeyedVectors(3)
+    keyed.add_vectors(["a", "b"], np.ones((2, 3), np.float32))
+    keyed.save(str(tmp_path / "w.kv"), sep_limit=0)
+    first = read_vectors(tmp_path / "w.kv").sha256
+    assert read_vectors(tmp_path / "w.kv").sha256 == first
+    np.save(tmp_path / "w.kv.vectors.npy", np.zeros((2, 3), np.float32))
+    assert read_vectors(tmp_path / "w.kv").sha256 != first
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])

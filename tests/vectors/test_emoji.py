@@ -65,6 +65,25 @@ def test_emoji_that_are_always_beside_others_are_left_out_alone():
     assert [rows.names[k] for k in rows.labels[:2]] == [lines[0][-1], lines[1][-1]]
 
 
+def test_as_many_sentences_as_are_asked_for_are_enough():
+    lines = told(150)  # 100 sentences
+    assert len(rows_of_lists(lines, FACES, 0)[0].labels) == 100
+    assert rows_of_lists(lines[:-3], FACES, 0) is None
+    rare = [*[["a", "b", "😂"]] * 90, *[["c", "d", "😭"]] * 10]
+    assert rows_of_lists(rare, FACES, 0)[0].names == ["😂", "😭"]
+    assert rows_of_lists([*rare[:-1], rare[0]], FACES, 0) is None
+
+
+def test_a_tone_of_skin_makes_no_other_emoji_and_alone_none():
+    thumbs = [["c", "d", "👍" + tone] for tone in ("", "\U0001f3fb", "\U0001f3ff")] * 40
+    known = [*FACES, *(line[-1] for line in thumbs)]
+    assert rows_of_lists([*told(150), *thumbs], known, 0)[0].names[0] == "👍"
+    assert len(rows_of_lists([*told(150), *thumbs], known, 0)[0].names) == 3
+    lines = [*told(450), *[["a", "b", "\U0001f3fd"]] * 200]
+    rows, _ = rows_of_lists(lines, [*FACES, "\U0001f3fd"], 0)
+    assert sorted(rows.names) == ["😂", "😭"] and len(rows.labels) == 300
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import VectorsError
 from superconext.vectors.readers import read_torchtext_vocab, read_vectors
+from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 
 TEXT = b"".join(b"w%d %.3f -0.5 1e-2\n" % (i, i / 7) for i in range(40))
@@ -78,9 +79,23 @@ def test_a_saved_folder(tmp_path):
     assert again.sha256 == first.sha256
     part = read_vectors(tmp_path / "folder", keep={"W3"})
     assert (part.words, part.sha256, part.name) == (["w3"], first.sha256, "v.txt")
+    (tmp_path / "v.txt").write_bytes(TEXT + b"short 1\n")
+    noted = read_vectors(tmp_path / "v.txt")
+    noted.save(tmp_path / "folder")
+    assert noted.notes and read_vectors(tmp_path / "folder", keep={"w3"}).notes == noted.notes
     (tmp_path / "other").mkdir()
     with pytest.raises(VectorsError, match="folder"):
         read_vectors(tmp_path / "other")
+
+
+def test_some_rows_of_a_folder_keep_its_ngrams(tmp_path):
+    subwords = SubwordTable(np.arange(20, dtype=np.float32).reshape(10, 2), 2, 3)
+    whole = WordVectors(["zwin", "bzaf"], np.ones((2, 2), np.float32), subwords)
+    whole.save(tmp_path / "folder")
+    for some in ({"keep": {"bzaf"}}, {"limit": 1}):
+        part = read_vectors(tmp_path / "folder", **some)
+        assert len(part) == 1
+        np.testing.assert_array_equal(part.lookup(["khayb"])[0], whole.lookup(["khayb"])[0])
 
 
 def test_the_hash_is_the_files(tmp_path):

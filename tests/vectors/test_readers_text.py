@@ -1,5 +1,7 @@
 """GloVe, word2vec and fastText text, whole and damaged."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,9 @@ def test_malformed_rows_are_counted_and_the_first_is_named(read):
     bad = (
         row("short", 1, 2) + row("x", 1, float("nan"), 2) + "w 1 2 three\n" + row("y", 1, 1e300, 2)
     )
-    vectors = read(body(20) + bad + row("last", 7, 8, 9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vectors = read(body(20) + bad + row("last", 7, 8, 9))
     assert vectors.words[-1] == "last"
     assert len(vectors) == 21
     assert "4 malformed rows" in vectors.notes[0]
@@ -113,9 +117,11 @@ def test_a_half_copied_file_is_said_plainly(read):
     assert any("1 malformed rows" in note and "line 50" in note for note in vectors.notes)
 
 
-def test_a_header_that_promises_more_rows_is_noted(read):
-    vectors = read("60 3\n" + body(50))
-    assert any("promises 60 rows and 50" in note for note in vectors.notes)
+@pytest.mark.parametrize("promised", [49, 51, 60])
+def test_a_header_that_promises_more_rows_or_fewer_is_noted(read, promised):
+    vectors = read(f"{promised} 3\n" + body(50))
+    assert any(f"promises {promised} rows and 50" in note for note in vectors.notes)
+    assert read("50 3\n" + body(50)).notes == read("60 3\n" + body(50), limit=50).notes == []
 
 
 def test_a_header_of_another_dimension_is_an_error(read):
@@ -159,6 +165,7 @@ def test_limit_alone_and_beside_keep(read):
     assert read(body(20), limit=3).words == ["w0", "w1", "w2"]
     assert read(body(20), limit=2, keep={"w9", "w0"}).words == ["w0", "w1", "w9"]
     assert read(body(20), limit=0).words == []
+    assert read(body(20) + row("short", 1) * 9, limit=3).notes == [], "rows behind are not read"
     with pytest.raises(VectorsError, match="limit is -1"):
         read(body(20), limit=-1)
 

@@ -1,5 +1,7 @@
 """Hashed n-grams: against gensim, and against the definition written out."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,8 @@ from superconext.core.errors import VectorsError
 from superconext.vectors.subwords import SubwordTable
 
 WORDS = ["hello", "a", "", "مرحبا", "3lach", "été", "😀", "cafe\u0301", "<b>", "x" * 40]
+#: The first and the last characters of one byte, two, three and four.
+WORDS += ["a\x7f\x80", "\u07ff\u0800b", "\uffff\U00010000"]
 
 
 def table(buckets=97, min_n=3, max_n=6, dimension=4, dtype=np.float32):
@@ -117,6 +121,16 @@ def test_many_rows_are_added_up_as_few(monkeypatch, dtype, floats):
         again, also = subwords.compose_many(words, rows)
         np.testing.assert_allclose(again, vectors, atol=1e-6)
         np.testing.assert_array_equal(also, found)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_many_rows_are_added_up_without_scipy_too(monkeypatch, dtype):
+    subwords = table(min_n=2, dtype=dtype)
+    words = [*WORDS, *(f"kelma{'x' * i}" for i in range(30))]
+    expected, _ = subwords.compose_many(words)
+    monkeypatch.setattr("superconext.vectors.subwords._MANY_ROWS", 9)
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    np.testing.assert_allclose(subwords.compose_many(words)[0], expected, atol=1e-6)
 
 
 def test_a_table_in_half_precision_composes_as_the_same_numbers_in_single():

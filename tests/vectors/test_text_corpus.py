@@ -11,6 +11,7 @@ import pytest
 
 from superconext import SuperConTextClassifier
 from superconext.core.errors import DataError
+from superconext.data.plain_text import TextDoubts, rows_in
 from superconext.vectors.text_corpus import Lines, _lines
 from tests.cli.conftest import blame, call_main
 
@@ -212,3 +213,29 @@ def test_text_in_another_encoding_is_saved_again_by_the_command_that_is_named(tm
     *pool, out = shlex.split(command)
     assert call_main(*pool, tmp_path / out).code == 0
     assert len(list(Lines([tmp_path / out]))) == 8
+
+
+def test_how_many_lines_and_cells_tell_a_table():
+    dated = [f"{n};2024-05-01;zwin bzaf" for n in range(5)]
+    assert rows_in(dated) and rows_in(dated[:4]) is None
+    pairs = [f"{n},zwin bzaf" for n in range(40)]
+    assert rows_in(pairs) is None, "a number and a comma"
+    assert rows_in(["id,text", *pairs]) and rows_in([f"{pair},{pair}" for pair in pairs])
+    numbers = " 0.5" * 9
+    assert rows_in([f"zwin{numbers}"] * 20) is None
+    assert rows_in([f"zwin{numbers} -1e-3"] * 20) == ("word vectors", "")
+    two, three = ([f"{text}{'; bzaf' * n}" for text in POSTS[:19]] for n in (1, 2))
+    assert rows_in(two) and rows_in([*two, "zwin"]) is None, "one mark is on every line"
+    assert rows_in([*three, "zwin"]) and rows_in([*three, "zwin", "mzyan", "top"]) is None
+    labels = [f"word{n % 3};had zwin bzaf {text}" for n, text in enumerate(POSTS)]
+    assert rows_in(labels, alike="")
+    assert rows_in([f"word{n}{line}" for n, line in enumerate(labels)], alike="") is None
+
+
+def test_one_garbled_line_of_few_is_not_told():
+    bad = "الماكلة بنينة".encode().decode("cp1252", "ignore")
+    for garbled, told in ((1, 0), (2, 1)):
+        doubts = TextDoubts()
+        for line in ["هاد الفيلم زوين بزاف"] * 20 + [bad] * garbled:
+            doubts.add(line)
+        assert len(doubts.garbled()) == told

@@ -1,5 +1,8 @@
 """`train --pretrain` is `pretrain` and `train --init` in one."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +13,8 @@ from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting.checks import check_config
 from superconext.fitting.fit import fit_model
-from superconext.training.pretraining.make import pretrain, request_of
+from superconext.training.pretraining.make import _table, pretrain, request_of
+from superconext.vectors.table import WordVectors
 from tests.experiments.conftest import Heard
 from tests.fitting.test_stages import DEV, LABELS, SMALL, TEXTS, same
 
@@ -97,3 +101,20 @@ def test_the_estimator_has_it(text):
 def test_what_cannot_be_is_refused(given, message):
     with pytest.raises(ConfigError, match=message):
         check_config(resolve({**SMALL, "pretrain": True, **given}))
+
+
+def test_words_that_the_vectors_lack_are_added_and_nothing_is_lost():
+    known = np.random.default_rng(1).normal(3, 0.01, (50, 8)).astype(np.float32)
+    names = [f"w{n}" for n in range(50)]
+    vectors = WordVectors(names, known, name="v", emoji_scores=np.ones((1, 8), np.float32))
+    words = ["<pad>", "<unk>", *names[:40], *(f"new{n}" for n in range(300))]
+    corpus = SimpleNamespace(vocabulary=SimpleNamespace(words=words))
+    table, whole = _table(vectors, corpus)
+    assert not table[0].any()
+    np.testing.assert_allclose(table[1], known[:40].mean(axis=0), rtol=1e-5)
+    np.testing.assert_array_equal(table[2:42], known[:40])
+    assert whole.words == [*names, *words[42:]] and whole.name == "v"
+    np.testing.assert_array_equal(whole.lookup(words[2:])[0], table[2:])
+    np.testing.assert_array_equal(whole.emoji_scores, vectors.emoji_scores)
+    assert table[42:].std() == pytest.approx(known[:40].std(), rel=0.1)
+    assert abs(table[42:].mean()) < known[:40].std()
