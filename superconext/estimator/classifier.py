@@ -156,7 +156,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.classes_ = classes
         self.model_ = fitted.model
         self.history_ = fitted.history
-        self._status = fitted.status
+        self.status_ = fitted.status
         if fitted.interrupted:
             raise KeyboardInterrupt(
                 f"interrupted after {len(fitted.history)} of {fitted.planned} epochs; the "
@@ -188,8 +188,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         """
         from superconext.runs.folder import save_run
 
-        facts = {"label_type": self.classes_.dtype.name, **getattr(self, "_status", {})}
-        save_run(self._model(), Path(path), facts)
+        model = self._model()
+        facts = {"label_type": self.classes_.dtype.name, **getattr(self, "status_", {})}
+        save_run(model, Path(path), facts)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -206,7 +207,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         """A fitted estimator around a trained model, and whether its training was complete."""
         estimator = cls(**model.config.to_dict())
         estimator.model_, estimator.classes_, estimator.history_ = model, classes, []
-        estimator._status = {**status}
+        estimator.status_ = {**status}
         return estimator
 
     def push_to_hub(
@@ -364,6 +365,8 @@ history_ : list of dict
     A record for each epoch of each member; empty in a loaded model.
 model_ : superconext.fitting.model.Model
     The fitted model.
+status_ : dict
+    Whether training was complete, as `manifest.json` has it.
 cv_ : dict
     Only with `cv`, or `preset="auto"` unless `cv=0`: the cross-validated metrics.
     `cv_["probabilities"]` are those of each row out of fold, float64 [N, C] (NaN if no fold held

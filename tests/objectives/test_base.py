@@ -33,9 +33,9 @@ def test_values_are_read_by_type_and_the_rest_keeps_its_default():
             "this objective has no .*parameter temperature .--temperature.\\?",
         ),
         ("zzz=1", "known: margin, form, heads, stable"),
-        ("heads=1.5", "type int"),
+        ("heads=1.5", "a whole number"),
         ("margin=inf", "finite"),
-        ("stable=maybe", "type bool"),
+        ("stable=maybe", "yes or no"),
     ],
 )
 def test_mistakes_are_named(text, message):
