@@ -31,7 +31,7 @@ ROUGH = 0.02
 #: The same where word vectors are trained too, or weights are chosen that may jump: there it was
 #: up to 0.031.
 ROUGHER = 0.06
-UNSTEADY = {"word2vec", "fasttext", "best", "pretrain", "triplet"}
+UNSTEADY = {"word2vec", "fasttext", "best", "pretrain"}
 
 FROZEN = json.loads(FITS.read_text(encoding="utf-8"))
 NAMES = [*TRAININGS, *COMMANDS]
