@@ -32,6 +32,8 @@ ROUGH = 0.02
 #: up to 0.031.
 ROUGHER = 0.06
 UNSTEADY = {"word2vec", "fasttext", "best", "pretrain"}
+#: Which negatives are mined may change with rounding: a second result is kept, under the same bound.
+MINED = {"triplet"}
 
 FROZEN = json.loads(FITS.read_text(encoding="utf-8"))
 NAMES = [*TRAININGS, *COMMANDS]
@@ -62,7 +64,7 @@ def test_nothing_frozen_is_left_out():
     assert sorted(FROZEN["probabilities"]) == sorted(NAMES)
     assert set(TRAININGS) >= set(OBJECTIVES) and len(OBJECTIVES) == 16
     assert set(NAMES) >= SLOW | set(FROZEN["moved"])
-    assert set(FROZEN["elsewhere"]) <= UNSTEADY
+    assert set(FROZEN["elsewhere"]) <= UNSTEADY | MINED
 
 
 def test_frozen_trainings_differ():
