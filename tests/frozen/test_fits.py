@@ -32,7 +32,7 @@ ROUGH = 0.02
 #: up to 0.031.
 ROUGHER = 0.06
 UNSTEADY = {"word2vec", "fasttext", "best", "pretrain"}
-#: Which negatives are mined may change with rounding: a second result is kept, under the same bound.
+#: Rounding may change which negatives are mined: a second result is kept, under the same bound.
 MINED = {"triplet"}
 
 FROZEN = json.loads(FITS.read_text(encoding="utf-8"))
