@@ -17,11 +17,11 @@ from superconext.cli.options import (
     DROP_INCOMPLETE,
     ENCODING,
     JSON,
+    LABEL_READING,
     LEAVE_OUT,
     QUIET,
     READING,
     TEXT_COLUMN,
-    TEXT_READING,
     as_usage,
     echo_json,
     echo_notes,
@@ -368,7 +368,7 @@ def pool(
 @click.argument("file")
 @out_file(f"the texts with majority labels, {CSV_OR_TSV}", endings=tables)
 @COLUMNS
-@TEXT_READING
+@LABEL_READING
 @DROP_INCOMPLETE
 @JSON
 def agreement(

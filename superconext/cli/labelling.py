@@ -18,6 +18,7 @@ from superconext.cli.options import (
     DOCUMENTS,
     DROP_INCOMPLETE,
     JSON,
+    LABEL_READING,
     LEAVE_OUT,
     QUIET,
     READING,
@@ -355,7 +356,7 @@ def explain(
 )
 @out_file(endings=tables)
 @COLUMNS
-@TEXT_READING
+@LABEL_READING
 @DROP_INCOMPLETE
 @JSON
 def merge(
@@ -387,7 +388,8 @@ def merge(
     for part in (first, second):
         echo_notes(part.notes, part.source)
         check_sides(part)
-    merged = merge_sets(first, second, keep)
+    merged = merge_sets(first, second, keep, fold=reading["fold_label_case"] is not False)
+    echo_notes(merged.notes, second.source)
     alike = spelt_alike(Counter(label for label, _ in merged.rows))
     warnings = [
         f"found {ALIKE}: {'; '.join(alike[:5])}: train makes them one with --fold-label-case"

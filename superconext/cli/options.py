@@ -204,6 +204,7 @@ def _reading(*names: str) -> Decorator:
 
 READING = _reading(*_READING)
 TEXT_READING = _reading("encoding", "fix_text")
+LABEL_READING = _reading("encoding", "fix_text", "fold_label_case")
 
 
 def reading_flags(given: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, permutations
 from typing import Any
@@ -86,7 +86,8 @@ class LabelReader:
     """Strips, folds and follows labels.
 
     Args:
-        drop: whether rows without a text or label are left out, and with them those of `MISSING`.
+        drop: whether rows without a text or label are left out, and with them those of `MISSING`
+            which `classes` does not have.
         fold: whether labels that differ in case and spaces alone become one: that of `classes`, or
             the one in lower case.
         classes: labels that are known.
@@ -111,7 +112,8 @@ class LabelReader:
         self.drop, self.fold, self.as_trained, self.of_file = drop, fold, as_trained, of_file
         self.headers = Places()
         self.unlabelled: list[str] | None = None
-        self._classes = {folded(name): name for name in classes}
+        self._trained = frozenset(classes)
+        self._classes = {folded(name): name for name in self._trained}
         self._places: dict[str, Places] = {}
         self._stray = self._marked = self._folded = self._dropped = self._textless = 0
         self._respelt: dict[str, str] = {}
@@ -166,7 +168,8 @@ class LabelReader:
                 places.count += count
                 if len(places.lines) < _NAMED:
                     rare[label] = places
-            if self.drop and name.casefold() in MISSING:
+            known = name in self._trained or (self.fold and folded(name) in self._classes)
+            if self.drop and name.casefold() in MISSING and not known:
                 name = ""
             one = self._classes.get(folded(name), folded(name)) if self.fold else name
             self._folded += count * (one != name)
@@ -199,7 +202,7 @@ class LabelReader:
                 f"{WARNING}the label {self._told(label)} is how a missing one is written: {leave}"
                 f"{' with --drop-incomplete' * self.of_file}, if it is"
                 for label in self._places
-                if label.casefold() in MISSING
+                if label.casefold() in MISSING and label not in self._trained
             ]
         quoted = [name for name in self._places if len(name) > 2 and name[0] == name[-1] == '"']
         if quoted and len(quoted) == len(self._places):
@@ -435,9 +438,10 @@ class Annotated:
         for line, label in zip(self.lines, self.labels, strict=True):
             if not label:
                 (none if label == "" else ties).add(line)
+        count = len(self.decided)
+        get = f"{plural(count, 'text')} {'gets' if count == 1 else 'get'}"
         told = [
-            f"labels of {len(self.annotators)} annotators: {len(self.decided)} texts get the "
-            "label that most of them gave"
+            f"labels of {len(self.annotators)} annotators: {get} the label that most of them gave"
         ]
         if ties.count:
             told.append(
@@ -512,6 +516,7 @@ class Merged:
         (`old:line`, `new:line`) under `labels`.
     repeated: rows left out because their text stands before with the same label.
     replaced: rows left out because the other set decides.
+    notes: what was done to labels of the new set.
     """
 
     rows: list[tuple[str, str]] = field(default_factory=list)
@@ -519,14 +524,24 @@ class Merged:
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     repeated: int = 0
     replaced: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
-def merge(old: Dataset, new: Dataset, keep: str = "both") -> Merged:
+def merge(old: Dataset, new: Dataset, keep: str = "both", fold: bool = True) -> Merged:
     """One set of two.
 
     keep: which label a text has that is labelled otherwise in the other set: those of "both" (it
         stands once with each), of "old" or of "new".
+    fold: whether labels of the new set are spelt as those of the old one that `folded` makes the
+        same, unless it has two spellings of one.
     """
+    known = {folded(label): label for label in old.class_counts()}
+    respelt: Counter[tuple[str, str]] = Counter()
+    if fold and len(known) == len(old.class_counts()):
+        own = [known.get(folded(label), label) for label in new.labels]
+        pairs = zip(new.labels, own, strict=True)
+        respelt = Counter((label, name) for label, name in pairs if label != name)
+        new = replace(new, labels=own)
     labels: dict[str, dict[str, list[str]]] = {}
     places: dict[str, list[tuple[str, int]]] = {}
     rows = list(_rows_of(old, new))
@@ -534,12 +549,16 @@ def merge(old: Dataset, new: Dataset, keep: str = "both") -> Merged:
         labels.setdefault(key, {}).setdefault(label, []).append(f"{name}:{line}")
         places.setdefault(key, []).append((name, line))
     merged = Merged()
-    shown: set[str] = set()
+    if respelt:
+        such = [f"{shown(label, 24)} to {shown(name, 24)}" for label, name in [*respelt][:_NAMED]]
+        count = plural(respelt.total(), "label")
+        merged.notes.append(f"{count} put in the spelling of {old.source} ({', '.join(such)})")
+    told: set[str] = set()
     written: set[tuple[str, str]] = set()
     for name, label, text, key, line in rows:
         torn = len(labels[key]) > 1
-        if torn and key not in shown:
-            shown.add(key)
+        if torn and key not in told:
+            told.add(key)
             merged.conflicts.append({"text": text, "labels": labels[key]})
         if torn and name != keep and keep in {place[0] for place in places[key]}:
             merged.replaced += 1

@@ -259,7 +259,7 @@ class OpenFile:
         Raises DataError for a broken gzip, and what `bad` raises.
         """
         number = 1
-        for block in _whole_lines(self.chunks):
+        for block in _whole_lines(self.chunks, quoted=self.suffix == ".csv"):
             if block is None:
                 bad(
                     DataError(
@@ -608,10 +608,22 @@ def _check_ratio(name: str, given: int, packed: int, limited: bool) -> None:
         )
 
 
-def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes | None]:
+#: The end of the first line, behind cells in quotes, which may hold other ends.
+_FIRST_END = re.compile(rb'(?:[^"\r\n]|"[^"]*")*+(\r|\n)')
+
+
+def _end_of_lines(chunk: bytes, quoted: bool) -> bytes:
+    """What ends the lines of a file that begins so; quoted: cells in quotes may hold line feeds."""
+    if b"\r" in chunk[:-1] and b"\n" not in chunk:
+        return b"\r"
+    first = _FIRST_END.match(chunk) if quoted and b"\r\n" not in chunk else None
+    return first[1] if first else b"\n"
+
+
+def _whole_lines(chunks: Iterator[bytes], quoted: bool = False) -> Iterator[bytes | None]:
     """Pieces of whole lines, a line feed behind each but perhaps the file's last one.
 
-    None stands for one line that is too long.
+    None stands for one line that is too long. quoted: as `_end_of_lines` has it.
     """
     end = b""
     pieces: list[bytes] = []  # of the line that has begun
@@ -619,7 +631,7 @@ def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes | None]:
     several = False
     for chunk in chunks:
         if not end:
-            end = b"\r" if b"\r" in chunk[:-1] and b"\n" not in chunk else b"\n"
+            end = _end_of_lines(chunk, quoted)
         cut = chunk.rfind(end) + 1
         if cut:
             several = True

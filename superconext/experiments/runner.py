@@ -158,9 +158,10 @@ class Session:
                         say(progress_line(fit, line, done, total, self._shown_part))
                     advance(done / total)
         except KeyboardInterrupt:
-            stand = sum(fit.key in self.lines for fit in plan)
+            # The plan may be a part of a search, of which the folder has more.
+            of = f" of {total}" * (self.lines.keys() <= {fit.key for fit in plan})
             raise StoppedEarly(
-                f"interrupted; {stand} of {total} fits are in {self.request.out}: resume by "
+                f"interrupted; {len(self.lines)}{of} fits are in {self.request.out}: resume by "
                 "repeating the command"
             ) from None
         return failed

@@ -13,13 +13,15 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import new_folder
+from superconext.probe.group_priors import FILE as PRIORS
 from superconext.runs.folder import SEEN, load_model
-from superconext.runs.manifest import read_manifest
+from superconext.runs.manifest import plain_file, read_manifest
 
 #: What `superconext.load` takes for a model on the Hub: hf://user/name or hf://user/name@revision.
 SCHEME = "hf://"
@@ -29,7 +31,7 @@ SCHEME = "hf://"
 REPORTS = ("manifest.json", "README.md", "metrics.json", "history.csv", "figures/*.png")
 
 #: All that a run on the Hub may consist of; anything else there is not fetched.
-FETCHED = (*REPORTS, "config.toml", "vocabulary.json", "tfidf.json", "*.safetensors")
+FETCHED = (*REPORTS, "config.toml", "vocabulary.json", "tfidf.json", PRIORS, "*.safetensors")
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}[\w])?/[A-Za-z0-9_](?:[\w.-]{0,94}[\w])?", re.ASCII)
 
@@ -75,12 +77,8 @@ def push(
             "HF_TOKEN"
         )
     api = hub.HfApi(library_name="superconext")
-    files = {folder / file for file in read_manifest(folder)["files"] if file != SEEN}
-    files.update(path for pattern in REPORTS for path in folder.glob(pattern))
     operations = [
-        hub.CommitOperationAdd(path.relative_to(folder).as_posix(), str(path))
-        for path in sorted(files)
-        if path.is_file()
+        hub.CommitOperationAdd(file, str(plain_file(folder, file))) for file in _files_of(folder)
     ]
     with _hub_errors(name):
         api.create_repo(name, private=private, exist_ok=True)
@@ -88,6 +86,15 @@ def push(
             api.create_branch(name, branch=revision, exist_ok=True)
         done = api.create_commit(name, operations, commit_message=message, revision=revision)
     return str(done.commit_url)
+
+
+def _files_of(folder: Path) -> list[str]:
+    """Names of what a run's folder has for others: of what the manifest lists, no other paths."""
+    names = {path.relative_to(folder).as_posix() for one in REPORTS for path in folder.glob(one)}
+    for name in read_manifest(folder)["files"]:
+        if name != SEEN and Path(name).name == name and any(fnmatch(name, one) for one in FETCHED):
+            names.add(name)
+    return sorted(name for name in names if (folder / name).is_file())
 
 
 def pull(name: str, out: str | Path, revision: str | None = None) -> None:

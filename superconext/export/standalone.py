@@ -68,6 +68,10 @@ AT_ONCE = 1024
 ONE_CELL = dict.fromkeys(map(ord, "\\t\\r\\n\\v\\f\\x1c\\x1d\\x1e\\x85\\u2028\\u2029"), " ")
 
 
+def one_cell(text: str) -> str:
+    return text.replace("\\r\\n", "\\n").translate(ONE_CELL)
+
+
 def open_streams() -> None:
     """Open what is closed of the standard streams, as by a daemon."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -127,7 +131,7 @@ def table(out: str | None, separator: str) -> Iterator[Callable[[Iterable[list[s
     """A function that writes rows: to standard output, or to a file that is there when all are."""
 
     def write_tsv(found: Iterable[list[str]]) -> None:
-        lines = ["\\t".join(cell.translate(ONE_CELL) for cell in row) for row in found]
+        lines = ["\\t".join(map(one_cell, row)) for row in found]
         print(*lines, sep="\\n", file=stream, flush=out is None)
 
     if out is None:

@@ -111,7 +111,7 @@ def plain_file(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.is_file():
         raise RunError(f"{path}: missing; expected a whole run folder: copy it again")
-    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+    if not path.resolve().is_relative_to(folder.resolve()):
         raise RunError(
             f"{path}: a link that leads out of the folder; expected a file: copy the run with its "
             "files (cp -rL) if you trust where it leads"

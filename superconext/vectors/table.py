@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from superconext.core.errors import VectorsError
+from superconext.core.errors import VectorsError, plural
 from superconext.core.files import replace_folder, staging_folder, write_array
 from superconext.data.token_store import TokenStore
 from superconext.text.tokenize import UNK_ID, Tokenizer, Vocabulary
@@ -464,13 +464,17 @@ class RowCollector:
             raise VectorsError(f"{self.source}: no row of numbers; {TEXT_ROWS}; check the file")
         notes = list(self.notes)
         if self._bad:
-            notes.append(f"{self._bad} malformed rows skipped, first at {self._first_bad}")
+            notes.append(
+                f"{plural(self._bad, 'malformed row')} skipped, first at {self._first_bad}"
+            )
         if self._repeated:
             notes.append(
-                f"{self._repeated} repeated words, the first row kept; first {self._first_repeated}"
+                f"{plural(self._repeated, 'repeated word')}, the first row kept; first "
+                f"{self._first_repeated}"
             )
         if self._undecoded:
-            notes.append(f"{self._undecoded} words are not UTF-8 and hold replacement marks")
+            words = plural(self._undecoded, "word")
+            notes.append(f"{words} not in UTF-8, now with replacement marks")
         if not self._words and not self.ended:
             notes.append("none of the wanted words is in the file")
         matrix = np.empty((len(self._words), self.dimension), dtype=np.float32)

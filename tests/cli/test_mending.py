@@ -42,6 +42,22 @@ def test_words_for_a_missing_label_are_told_and_dropped(train, word):
     assert "warning" not in said.err
 
 
+def test_a_class_that_is_called_none_is_kept_where_a_run_knows_it(call, data, tmp_path):
+    """Rows of it are exported with the others, and neither pruning nor a student loses them."""
+    table = [("NONE", f"kan had zwin {n}") for n in range(20)]
+    file, run = write_table(tmp_path / "stance.tsv", rows(40, seed=3) + table), tmp_path / "run"
+    given = ("--cv", 0, "--no-baselines", "--no-report", "--out", run)
+    assert call("train", file, *given, *data.small).code == 0
+    true = json.loads(call("evaluate", run, file, "--json").out)
+    for words in ((), ("--drop-incomplete",), ("--drop-incomplete", "--fold-label-case")):
+        told = json.loads(call("evaluate", run, file, "--json", *words).out)
+        assert told["n"] == true["n"] == 60
+    words = ("--prune", "--test", file, "--json", "--out", tmp_path / "small")
+    said = call("export", run, *words)
+    assert "without a label" not in said.err
+    assert json.loads(said.out)["pruned"]["accuracy_before"] == pytest.approx(true["accuracy"])
+
+
 @pytest.mark.parametrize("label", ["", "  "])
 def test_a_row_without_a_label_is_an_error_or_dropped(train, label):
     table = [(label, "kan had zwin"), ("pos", "والو كان"), (label, "had bnin")]

@@ -101,10 +101,32 @@ def labelled(*classes, rows=12):
     return [(classes[n % len(classes)], f"had lfilm {classes[0]} {n}") for n in range(rows)]
 
 
-def test_labels_that_differ_in_case_from_file_to_file_are_warned_of(tmp_path):
+def test_labels_of_the_new_file_are_spelt_as_the_old_ones(tmp_path):
+    old = write(tmp_path / "old.tsv", [("pos", "zwin"), ("neg", "khayb"), ("pos", "mzyan")])
+    rows = [("Pos", "zwin"), ("NEG", "khayb"), ("Pos", "jdid"), ("Mixed", "ma3rft")]
+    new = write(tmp_path / "new.tsv", rows)
+    out = tmp_path / "all.tsv"
+    said = call_main("data", "merge", old, new, "--out", out)
+    assert said.code == 0 and "warning" not in said.err and "--fold-label-case" not in said.err
+    put = f"note: {new}: 3 labels put in the spelling of {old} ('Pos' to 'pos', 'NEG' to 'neg')"
+    assert put in said.err and "5 rows; left out 2 repeated and 0 replaced; 0 conf" in said.err
+    merged = read_labelled(out)
+    assert merged.labels == ["pos", "neg", "pos", "pos", "Mixed"]
+    said = call_main("data", "merge", old, new, "--no-fold-label-case")
+    assert "conflict: 'zwin' is 'pos' (old:2) and 'Pos' (new:2)" in said.err
+    # An old file that has both spellings says nothing of which is right, but the option does.
+    both = write(tmp_path / "both.tsv", [("pos", "zwin"), ("Pos", "mzyan")])
+    assert "put in the spelling" not in call_main("data", "merge", both, new).err
+    said = call_main("data", "merge", both, new, "--fold-label-case", "--json")
+    labels = {row["text"]: row["label"] for row in json.loads(said.out)["rows"]}
+    assert [labels[text] for text in ("zwin", "mzyan", "khayb")] == ["pos", "pos", "neg"]
+
+
+def test_labels_that_differ_in_case_are_warned_of(tmp_path):
     old = write(tmp_path / "old.tsv", labelled("positif", "negatif"))
     new = write(tmp_path / "new.tsv", labelled("Positif", "negatif"))
-    said = call_main("data", "merge", old, new, "--out", tmp_path / "all.tsv")
+    flag = "--no-fold-label-case"
+    said = call_main("data", "merge", old, new, flag, "--out", tmp_path / "all.tsv")
     assert said.code == 0
     assert "warning: found classes that differ in case" in said.err
     assert "'positif' (6 rows) and 'Positif' (6 rows): train makes them one with" in said.err

@@ -233,6 +233,28 @@ def test_line_ends(write, end, name):
     assert (corpus.texts, corpus.labels, corpus.lines) == (["a b", "c d"], ["p", "q"], [2, 3])
 
 
+def test_cells_with_line_feeds_in_a_table_whose_lines_end_otherwise(write):
+    """As spreadsheets for a Mac write it: carriage returns between rows, line feeds in cells."""
+    rows = [("pos", "zwin\nbzaf"), ("neg", "khayb"), ("pos", '5" \n mzyan')]
+    lines = [
+        "label,text",
+        *(f'{label},"{text.replace(chr(34), 2 * chr(34))}"' for label, text in rows),
+    ]
+    expected = read_labelled(write("lf.csv", "\n".join(lines)))
+    corpus = read_labelled(write("cr.csv", "\r".join(lines) + "\r"))
+    assert corpus.texts == expected.texts and corpus.labels == ["pos", "neg", "pos"]
+    quoted = "\r".join(['"label","te\nxt"', *lines[1:]])
+    assert (
+        read_labelled(write("q.csv", quoted), label_column=1, text_column=2).labels
+        == expected.labels
+    )
+    # Where line feeds end the lines, a carriage return is a character as before.
+    odd = write("odd.csv", "label,text\npos,zwin\rbzaf\nneg,khayb\n")
+    assert len(read_labelled(odd)) == 2
+    plain = write("odd.txt", "zwin\rbzaf\nkhayb\n")
+    assert read_texts(plain).texts == ["zwin\rbzaf", "khayb"]
+
+
 @pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
 def test_other_separators_do_not_split_lines(write, odd):
     text = f"one{odd}two"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +17,8 @@ import pytest
 import superconext
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.data.duplicates import SeenTexts
-from superconext.export.hub import parse_address, pull, push
+from superconext.export.hub import FETCHED, parse_address, pull, push
+from superconext.probe.group_priors import GroupPriors
 from superconext.runs.folder import SEEN, load_model, save_run
 from tests.cli.conftest import call_main, environment
 from tests.export.hub_server import TOKEN, StandIn
@@ -21,6 +26,7 @@ from tests.runs.test_folder import make_model
 
 NAME = "zahra/dialect"
 TEXTS = ["zwin bzaf", "khayb had film", "👍"]
+FROZEN = Path(__file__).parents[1] / "frozen" / "runs"
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +91,24 @@ def test_hashes_of_the_training_texts_stay_at_home(hub, tmp_path):
     assert SEEN not in repository.commits[repository.branches["main"]]
     pull(NAME, tmp_path / "down")
     assert load_model(tmp_path / "down").seen is None
+
+
+def test_priors_by_script_come_along(hub, tmp_path):
+    priors = GroupPriors(
+        {"": np.full(3, 1 / 3), "Latin": np.array([0.6, 0.3, 0.1])}, np.ones(3) / 3
+    )
+    save_run(replace(make_model(50), priors=priors), tmp_path / "run")
+    push(tmp_path / "run", NAME)
+    pull(NAME, tmp_path / "down")
+    expected = load_model(tmp_path / "run").probabilities(TEXTS)
+    assert np.array_equal(load_model(tmp_path / "down").probabilities(TEXTS), expected)
+
+
+def test_files_of_runs_of_every_kind_are_fetched():
+    found = [json.loads(path.read_text("utf-8"))["files"] for path in FROZEN.rglob("manifest.json")]
+    names = {name for files in found for name in files} - {SEEN}
+    assert len(found) > 5 and len(names) > 5
+    assert [name for name in names if not any(fnmatch(name, one) for one in FETCHED)] == []
 
 
 def test_the_estimator_pushes_itself(hub, run):
@@ -189,6 +213,34 @@ def test_a_damaged_run_is_not_pushed(hub, run, tmp_path):
     with pytest.raises(RunError, match="not what the manifest lists"):
         push(tmp_path / "run", NAME)
     assert not hub.asked
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_nothing_from_outside_the_folder_is_pushed(hub, run, tmp_path):
+    secret, folder = tmp_path / "secret.txt", tmp_path / "run"
+    secret.write_text("of nobody else", encoding="utf-8")
+    shutil.copytree(run, folder)
+    # What the manifest lists beside a run's own files stays at home.
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    names = ("../secret.txt", str(secret), "extra.txt", "../x.safetensors")
+    manifest["files"] |= dict.fromkeys(names, "0")
+    (tmp_path / "x.safetensors").write_bytes(b"")
+    (folder / "extra.txt").symlink_to(secret)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    push(folder, NAME)
+    repository = hub.repositories[NAME]
+    kept = repository.commits[repository.branches["main"]]
+    assert not {"extra.txt", "secret.txt", "x.safetensors"} & {Path(name).name for name in kept}
+    (folder / "README.md").unlink()
+    (folder / "README.md").symlink_to(secret)
+    with pytest.raises(RunError, match=r"README\.md: a link that leads out of the folder"):
+        push(folder, NAME)
+    (folder / "README.md").unlink()
+    shutil.move(folder / "figures", tmp_path / "pictures")
+    (folder / "figures").symlink_to(tmp_path / "pictures", target_is_directory=True)
+    with pytest.raises(RunError, match=r"map\.png: a link that leads out of the folder"):
+        push(folder, NAME)
 
 
 def test_the_place_is_taken(hub, run, tmp_path):

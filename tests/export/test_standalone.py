@@ -210,6 +210,10 @@ def test_the_program_of_the_folder_classifies(model, export, classify):
 
 @pytest.mark.parametrize("model", ["encoder"], indirect=True)
 def test_the_programs_of_the_folder_read_tables_and_options(model, classify, tmp_path):
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(json.dumps({"text": "zwin\r\nbzaf\rbnin"}) + "\n", encoding="utf-8")
+    said = classify(lines)
+    assert said.stdout.decode().split("\t")[-1].splitlines() == ["zwin bzaf bnin"]
     plain = classify("-", given=b"zwin").stdout.decode()
     assert plain.split("\t")[0] in model.classes and plain.endswith("\tzwin\n")
     assert classify("-").stdout == b"" and classify(given=b"zwin").stdout == plain.encode()

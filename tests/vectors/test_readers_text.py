@@ -98,7 +98,7 @@ def test_a_row_with_a_number_too_many_is_malformed_and_a_word_with_spaces_is_non
     odd = row("w 0.25", 1.5, 2.5, 3.5) + row("at name@domain.com", 1, 2, 3) + row("1 3/4", 1, 2, 3)
     vectors = read(body(20) + odd + row(". . .", 4, 5, 6))
     assert vectors.words[20:] == ["at name@domain.com", "1 3/4", ". . ."]
-    assert "1 malformed rows" in vectors.notes[0] and "line 21" in vectors.notes[0]
+    assert "1 malformed row " in vectors.notes[0] and "line 21" in vectors.notes[0]
 
 
 def test_more_than_one_in_a_hundred_malformed_is_an_error(read):
@@ -114,7 +114,7 @@ def test_a_half_copied_file_is_said_plainly(read):
     vectors = read(text[: text.rindex("w49") + 5])
     assert len(vectors) == 49
     assert any("cut short" in note for note in vectors.notes)
-    assert any("1 malformed rows" in note and "line 50" in note for note in vectors.notes)
+    assert any("1 malformed row " in note and "line 50" in note for note in vectors.notes)
 
 
 @pytest.mark.parametrize("promised", [49, 51, 60])
@@ -140,7 +140,7 @@ def test_the_first_of_repeated_words_wins(read):
 def test_words_that_are_not_utf8_are_marked_and_counted(read):
     vectors = read(body(20).encode() + b"caf\xe9 1 2 3\n")
     assert vectors.words[-1] == "caf\ufffd"
-    assert "not UTF-8" in vectors.notes[0]
+    assert "1 word not in UTF-8" in vectors.notes[0]
 
 
 def test_keep_matches_exactly_or_by_case(read):
