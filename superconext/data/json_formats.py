@@ -44,6 +44,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]')
 
 
+class _Answers(list[tuple[str, Any]]):
+    """Annotator and answer of each, as a tool has them: a label, or a list of choices."""
+
+
 class JsonLines(LineFormat):
     """One JSON object a line, or an array of objects.
 
@@ -87,11 +91,11 @@ class JsonLines(LineFormat):
 
     def _row(self, line: str, where: str) -> tuple[str, str | Votes]:
         task = json_record(line.strip(), where)
-        record, tool = flattened(task, where)
+        record, tool = flattened(task)
         outer: dict[str, Any] = {}
         if tool and self.file.wanted.beside:  # such as a task's number
             outer = {key: v for key, v in task.items() if key not in record and isinstance(v, str)}
-        votes = [key for key, value in record.items() if isinstance(value, Votes)]
+        votes = [key for key, value in record.items() if isinstance(value, _Answers)]
         if self.file.wanted.classes:
             return self._of_classes(record, self.file.wanted.classes, where)
         if self.keys is None:
@@ -126,7 +130,7 @@ class JsonLines(LineFormat):
         if len(self.keys) == 1:
             return text, ""
         given = record.get(self.keys[1])
-        if isinstance(given, Votes):
+        if isinstance(given, _Answers):
             return text, _checked(given, self.keys[1], where)
         return text, json_value(record, self.keys[1], where, True)
 
@@ -152,10 +156,10 @@ def _alike(record: dict[str, Any], key: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
+def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The columns of a record, and the annotation tool that it comes from, "" for none.
 
-    What annotators answered are `Votes`. Raises DataError for several choices in one answer.
+    What annotators answered are `_Answers`, which may be lists of choices.
 
     Label Studio: the fields of `data`, and for each control the choices of all annotations.
     Argilla: the fields, and for each question the responses that were submitted; before 2.0 the
@@ -166,38 +170,36 @@ def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
     data, fields, given = (record.get(key) for key in ("data", "fields", "annotations"))
     given = record.get("completions", given)
     if isinstance(data, dict) and isinstance(given, list):
-        votes: dict[str, Votes] = {}
+        votes: dict[str, _Answers] = {}
         for entry in filter(_is_kept, given):
             for result in filter(_is_choice, entry.get("result") or ()):
                 name = str(result.get("from_name", "label"))
-                answer = _only(result["value"]["choices"], where)
-                given_by = votes.setdefault(name, Votes())
-                given_by.append((_who(entry, given_by), answer))
+                given_by = votes.setdefault(name, _Answers())
+                given_by.append((_who(entry, given_by), result["value"]["choices"]))
         return {**data, **votes}, "Label Studio"
     if isinstance(fields, dict) and isinstance(record.get("responses"), dict | list):
-        return {**fields, **_responses(record["responses"], where)}, "Argilla"
+        return {**fields, **_responses(record["responses"])}, "Argilla"
     if "annotation" in record and ("inputs" in record or "annotation_agent" in record):
         inputs = record.get("inputs")
         inputs = inputs if isinstance(inputs, dict) else {"text": inputs or record.get("text")}
         answer = record["annotation"]
-        votes_given = Votes([] if answer is None else [("1", _only(answer, where))])
-        return {**inputs, "label": votes_given}, "Argilla"
+        return {**inputs, "label": _Answers([] if answer is None else [("1", answer)])}, "Argilla"
     if isinstance(given, list) and all(isinstance(a, dict) and "label" in a for a in given):
-        answers = Votes()
+        answers = _Answers()
         for one in given:
-            answers.append((_who(one, answers), _only(one["label"], where)))
+            answers.append((_who(one, answers), one["label"]))
         return {**record, "label": answers}, "doccano"
     label = record.get("label")
     if record.get("answer") in ("accept", "reject", "ignore") and "text" in record:
         chosen = record.get("accept", [] if label is None else [label])
         kept = record["answer"] == "accept" and chosen
         others = {k: v for k, v in record.items() if k not in ("accept", "answer", "options")}
-        return {**others, "label": Votes([("1", _only(chosen, where))] if kept else [])}, "Prodigy"
+        return {**others, "label": _Answers([("1", chosen)] if kept else [])}, "Prodigy"
     if isinstance(label, list) and isinstance(data, str) and "text" not in record:
         return {
             **record,
             "text": data,
-            "label": Votes([("1", _only(label, where))] * bool(label)),
+            "label": _Answers([("1", label)] * bool(label)),
         }, "doccano"
     return record, ""
 
@@ -222,7 +224,7 @@ def _of_all_rows(record: dict[str, Any]) -> str:
     )
 
 
-def _who(entry: dict[str, Any], others: Votes) -> str:
+def _who(entry: dict[str, Any], others: _Answers) -> str:
     """Who gave an answer, by the tool's name or number; else the answer's place among others."""
     who = entry.get("completed_by", entry.get("user_id", entry.get("user")))
     if isinstance(who, dict):
@@ -230,9 +232,11 @@ def _who(entry: dict[str, Any], others: Votes) -> str:
     return str(len(others) + 1 if who is None else who)
 
 
-def _checked(votes: Votes, key: str, where: str) -> str | Votes:
-    """Votes whose labels are text; "" for none."""
-    return Votes((who, json_value({key: label}, key, where)) for who, label in votes) or ""
+def _checked(votes: _Answers, key: str, where: str) -> str | Votes:
+    """Votes whose labels are text; "" for none. Raises DataError for several in one answer."""
+    labels = ((who, {key: _only(answer, where)}) for who, answer in votes)
+    given = ((who, json_value(label, key, where, True)) for who, label in labels)
+    return Votes((who, label) for who, label in given if label) or ""
 
 
 def _is_kept(annotation: object) -> bool:
@@ -244,7 +248,7 @@ def _is_choice(result: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("choices"), list)
 
 
-def _only(answer: object, where: str) -> str:
+def _only(answer: object, where: str) -> object:
     choices = answer if isinstance(answer, list) else [answer]
     if len(choices) != 1:
         several = ", ".join(shown(str(choice), 24) for choice in choices[:4]) or "none"
@@ -252,12 +256,12 @@ def _only(answer: object, where: str) -> str:
             f"{where}: found an annotation of {len(choices)} labels ({several}), expected one: "
             "classification here is single-label only, keep one label for each text"
         )
-    return str(choices[0])
+    return choices[0]
 
 
-def _responses(responses: Any, where: str) -> dict[str, Votes]:
+def _responses(responses: Any) -> dict[str, _Answers]:
     """The submitted answers to each question, of Argilla 2 (by question) or 1 (by annotator)."""
-    votes: dict[str, Votes] = {}
+    votes: dict[str, _Answers] = {}
     if isinstance(responses, dict):
         pairs = [(q, a) for q, answers in responses.items() for a in answers or ()]
     else:
@@ -269,9 +273,9 @@ def _responses(responses: Any, where: str) -> dict[str, Votes]:
             if isinstance(answer, dict)
         ]
     for question, answer in pairs:
-        kept = votes.setdefault(question, Votes())
+        kept = votes.setdefault(question, _Answers())
         if isinstance(answer, dict) and answer.get("status") in (None, "submitted"):
-            kept.append((_who(answer, kept), _only(answer.get("value"), where)))
+            kept.append((_who(answer, kept), answer.get("value")))
     return votes
 
 
@@ -279,16 +283,26 @@ def array_items(runs: Iterable[Run], name: str, key: str = "") -> Iterator[tuple
     """Line and text of each object in a top-level array, or in arrays under `key`.
 
     Memory is bounded by the longest of them. Raises DataError for one that is too long, an array
-    that is not closed, and where there are none.
+    that is not closed or has other items, and where there are none.
     """
+
+    def check_between(number: int, text: str, token: str = "") -> None:
+        """Nothing but commas and blanks stands between objects and behind them."""
+        between = not depth and (inside[-1] if inside else found and not key)
+        text = text.strip(" \t\r\n,") if between else ""
+        if text or (between and (token[:1] == '"' or (token == "[" and inside))):
+            raise _broken(name, number, f"{shown(text or token)} beside the objects of an array")
+
     inside: list[bool] = []  # of each open bracket, whether items stand between it and its end
     item, size, start, last, found = [""], 0, 0, "", False
     depth = 0  # of the item that is open, 0 for none
     for first, lines in runs:
         for number, line in enumerate(lines, first):
-            begin = 0
+            begin = done = 0
             for match in _TOKEN.finditer(line):
                 token = match[0]
+                check_between(number, line[done : match.start()], token)
+                done = match.end()
                 if token in ("{", "["):
                     if token == "{" and not depth and inside and inside[-1]:
                         depth, start, begin, item, size = (
@@ -309,6 +323,7 @@ def array_items(runs: Iterable[Run], name: str, key: str = "") -> Iterator[tuple
                         depth, found = 0, True
                     inside.pop()
                 last = token
+            check_between(number, line[done:])
             if depth:
                 item.append(line[begin:])
                 size += len(line) + 1

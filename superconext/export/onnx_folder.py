@@ -109,6 +109,8 @@ def write_rest(model: Model, folder: Path, run: str = "a run", label_type: str =
         (folder / ENSEMBLE).mkdir()
         model.ensemble.save(folder / ENSEMBLE)
         names += [f"{ENSEMBLE}/{name}" for name in model.ensemble.files]
+    of_indexer = model.indexer.write_onnx(folder)
+    names += sorted(f"vectors/{path.name}" for path in folder.glob("vectors/*"))
     document: dict[str, Any] = {
         "format": FORMAT,
         "classes": model.classes,
@@ -116,7 +118,7 @@ def write_rest(model: Model, folder: Path, run: str = "a run", label_type: str =
         "columns": model.columns,
         "ensemble": ensemble,
         "priors": None if model.priors is None else model.priors.to_dict(),
-        **model.indexer.write_onnx(folder),
+        **of_indexer,
         "files": {name: file_sha256(folder / name) for name in names},
     }
     write_json(folder / "model.json", document)

@@ -503,7 +503,9 @@ def test_exports_that_are_wrong(tmp_path):
     whole = json.dumps(EXPORTS["Label Studio"])
     assert "never closed" in refused(write(tmp_path / "c.json", whole[:-2]))
     assert "bracket too many" in refused(write(tmp_path / "d.json", whole + "]"))
-    assert "without objects" in refused(write(tmp_path / "e.json", "[\n1, 2]"))
+    assert "line 2: found '1, 2' beside the objects of an array" in refused(
+        write(tmp_path / "e.json", "[\n1, 2]")
+    )
     assert "nested too deep" in refused(
         write(tmp_path / "f.json", '[{"a":' + "[" * 99_999 + "]" * 99_999 + "}]")
     )

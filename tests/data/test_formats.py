@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.core.progress import WARNING
+from superconext.data import json_formats
 from superconext.data.file_format import RowFile, Wanted
 from superconext.data.formats import Csv, Tsv
 from superconext.data.json_formats import JsonLines
@@ -192,6 +193,41 @@ def test_jsonl_labels_may_be_booleans(tmp_path):
     assert found.labels == ["true", "false"]
 
 
+def test_a_label_in_a_list_may_be_repeated(tmp_path):
+    lines = '{"text": "a", "label": ["p", "p"]}\n{"text": "b", "label": ["q"]}\n'
+    assert read_labelled(write(tmp_path, "a.jsonl", lines)).labels == ["p", "q"]
+
+
+def test_an_array_of_several_blocks_is_read_whole_and_its_items_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_formats, "RUN_LINES", 2)
+    records = [{"text": f"row {n}", "label": "pq"[n % 2]} for n in range(7)]
+    path = write(tmp_path, "a.json", json.dumps(records))
+    assert read_labelled(path).texts == [record["text"] for record in records]
+    records[5]["label"] = ["p", "q"]
+    message = refusal(write(tmp_path, "a.json", json.dumps(records)))
+    assert "line 1, item 6: 'label' has several values" in message
+
+
+@pytest.mark.parametrize("end", ["", ",", "\n"])
+def test_an_array_that_ends_behind_an_object_is_never_closed(tmp_path, end):
+    records = [{"text": f"row {n}", "label": "pq"[n % 2]} for n in range(3)]
+    path = write(tmp_path, "a.json", json.dumps(records)[:-1] + end)
+    assert "line 1: found an array or object that is never closed" in refusal(path)
+
+
+def test_an_object_of_an_array_that_goes_on_for_ever_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_formats, "LONGEST", 60)
+    record = {"text": "a b", "label": "p", "more": ["x" * 9] * 9}
+    path = write(tmp_path, "a.json", json.dumps([record], indent=1))
+    assert "line 2: found an object longer than" in refusal(path)
+
+
+def test_a_row_without_its_annotator_is_refused(tmp_path):
+    first = '{"text": "a", "annotator": "x", "label": "p"}\n'
+    path = write(tmp_path, "a.jsonl", first + '{"text": "a", "label": "q"}\n')
+    assert "line 2: no key 'annotator', found 'text', 'label'" in refusal(path)
+
+
 def test_jsonl_keys_may_differ_in_case_from_those_of_the_first_record(tmp_path):
     first = '{"text": "a", "Label": "p"}\n'
     path = write(
@@ -337,6 +373,59 @@ def test_prodigy_answers_that_were_not_accepted_are_no_labels(tmp_path, given):
     assert "read as an export of Prodigy" in read.notes
 
 
+def test_old_exports_of_label_studio_hold_completions(tmp_path):
+    records = [
+        {
+            "data": {"text": f"row {n}"},
+            "completions": [{"result": [{"from_name": "a", "value": {"choices": [label]}}]}],
+        }
+        for n, label in enumerate("pqp")
+    ]
+    read = read_labelled(json_lines(tmp_path, records))
+    assert (read.texts, read.labels) == (["row 0", "row 1", "row 2"], ["p", "q", "p"])
+    assert "read as an export of Label Studio" in read.notes
+
+
+def test_a_row_of_old_argilla_that_nobody_annotated_has_no_label(tmp_path):
+    records = [
+        {"inputs": {"text": f"row {n}"}, "annotation": label, "annotation_agent": "me"}
+        for n, label in enumerate(["p", None, "q"])
+    ]
+    path = json_lines(tmp_path, records)
+    assert "found an empty label (1 row, line 2)" in refusal(path)
+    read = read_labelled(path, drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["row 0", "row 2"], ["p", "q"])
+
+
+@pytest.mark.parametrize(
+    ("given_by", "names"),
+    [
+        ([{"id": 7, "email": "a@x.org"}, {"id": 8, "email": "b@x.org"}], ["a@x.org", "b@x.org"]),
+        ([{"id": 7}, {"id": 8}], ["7", "8"]),
+        ([7, 8], ["7", "8"]),
+        ([None, None], ["1", "2"]),
+    ],
+)
+def test_annotators_of_label_studio_have_their_names(tmp_path, given_by, names):
+    answer = {"from_name": "a", "value": {"choices": ["p"]}}
+    answers = [{"completed_by": who, "result": [answer]} for who in given_by]
+    path = json_lines(tmp_path, [{"data": {"text": "a b"}, "annotations": answers}] * 2)
+    blocks = RowFile(open_bytes("x.jsonl", "", path.read_bytes()), Wanted(votes=True))
+    (block,) = JsonLines(blocks).blocks()
+    assert [who for who, _ in block.votes[0]] == names
+
+
+def test_what_stands_beside_the_text_of_a_task_is_kept_too(tmp_path):
+    task = {"id": 5, "note": "x", "data": {"text": "a b", "note": None, "city": "Fes"}}
+    file = RowFile(
+        open_bytes("x.json", "", json.dumps([{**task, "annotations": []}]).encode()),
+        Wanted(labelled=False, beside=True),
+    )
+    (block,) = JsonLines(file).blocks()
+    assert block.beside == [{"id": "5", "text": "a b", "note": "", "city": "Fes"}]
+    assert sorted(file.names) == ["city", "id", "note", "text"]
+
+
 def test_a_label_key_that_a_record_leaves_out_is_no_label(tmp_path):
     path = json_lines(tmp_path, [{"text": "a b", "label": "x"}, {"text": "c d"}])
     assert read_labelled(path, drop_unlabelled=True).labels == ["x"]
@@ -398,3 +487,54 @@ def test_addresses_and_names_in_a_telegram_message_are_left_out(tmp_path):
     export = {"name": "chat", "messages": [{"type": "message", "text": ["a", *parts, "b"]}]}
     path = write(tmp_path, "result.json", json.dumps(export))
     assert read_texts(path).texts == ["a bold2text_link2b"]
+
+
+def test_what_else_a_telegram_export_holds_are_no_messages(tmp_path):
+    contacts = {"list": [{"type": "message", "text": "a name"}]}
+    export = {"contacts": contacts, "messages": [{"type": "message", "text": "zwin"}]}
+    path = write(tmp_path, "result.json", json.dumps(export))
+    assert read_texts(path).texts == ["zwin"]
+
+
+@pytest.mark.parametrize("odd", ['["b", "y"]', "3", "null", '"text"', "x"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_is_no_object_in_an_array_is_refused(tmp_path, odd, place):
+    items = ['{"text": "a, [b] 3", "label": "p"}', '{"text": "b", "label": "q"}']
+    items.insert(place, odd)
+    for between in (", ", ",\n"):
+        path = write(tmp_path, "a.json", f"[{between.join(items)}]")
+        if place:  # else it is not taken for an array of objects
+            assert "beside the objects of an array" in refusal(path)
+        else:
+            assert refusal(path)
+    for wrong in ('[{"text": "a", "label": "p"}] 3', '[{"text": "a", "label": "p"} 3]'):
+        assert "'3' beside the objects" in refusal(write(tmp_path, "a.json", wrong))
+
+
+def test_answers_that_are_no_text(tmp_path):
+    """null is no answer, true is spelt as elsewhere in JSON."""
+    argilla = [
+        {"fields": {"text": f"row {n}"}, "responses": {"a": [{"value": one, "user_id": "u"}]}}
+        for n, one in enumerate([True, False, None, "p"])
+    ]
+    doccano = [
+        {"text": f"row {n}", "annotations": [{"label": one, "user": 1}]}
+        for n, one in enumerate([True, False, None, "p"])
+    ]
+    for records in (argilla, doccano):
+        read = read_labelled(json_lines(tmp_path, records), drop_unlabelled=True)
+        assert (read.texts, read.labels) == (["row 0", "row 1", "row 3"], ["true", "false", "p"])
+
+
+def test_another_question_may_have_several_labels(tmp_path):
+    both = [
+        {
+            "fields": {"text": f"row {n}"},
+            "responses": {"feeling": [{"value": one}], "topics": [{"value": ["a", "b"]}]},
+        }
+        for n, one in enumerate("pqp")
+    ]
+    path = json_lines(tmp_path, both)
+    assert read_labelled(path, label_column="feeling").labels == ["p", "q", "p"]
+    with pytest.raises(DataError, match=r"line 1: found an annotation of 2 labels \('a', 'b'\)"):
+        read_labelled(path, label_column="topics")

@@ -47,7 +47,7 @@ FILES = {
     "c.jsonl": '{"text": "un a", "n": 0.7, "p": "0.3"}\n'
     '{"p": 1, "n": 0, "tweet": 1, "text": "un b"}',
     "d.json": '[{"line": 1, "label": "n", "probabilities": {"n": 0.7, "p": 0.3}, "text": "un a"}, '
-    '{"text": "", "label": null, "probabilities": null}, '
+    '{"text": "", "label": null, "probabilities": null}, {"text": null, "probabilities": null}, '
     '{"text": "un b", "probabilities": {"p": 1.0, "n": 0.0}}]',
     "e.tsv": "text\tp\tn\nun a\t0.3\t0.7\n\t\t\n\nun b\t1\t0\n",
 }

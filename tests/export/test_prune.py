@@ -77,6 +77,19 @@ def test_the_loss_is_that_of_the_run_where_rare_words_are_left_out_too(model):
     assert report.accuracy_loss == pytest.approx(changed / len(TEXTS))
 
 
+def test_words_beside_the_training_text_stay_where_the_vectors_are_from_a_file(model):
+    own = model.indexer.oov_vectors
+    vectors = np.full((1, own.dimension), 0.5, dtype=np.float16)
+    reserve = WordVectors(["kolchi"], vectors, own.subwords)
+    model = replace(model, indexer=replace(model.indexer, oov_vectors=reserve))
+    for file, kept in ((None, []), ("some.vec", ["kolchi"])):
+        given = replace(model, config=replace(model.config, vectors=file))
+        small, left_out = without_rare_words(given, 3)
+        assert small.indexer.oov_vectors.words == kept
+        rare = [n for n in model.indexer.vocabulary.counts[2:] if n < 3]
+        assert left_out == len(rare) > 3
+
+
 def test_a_pruned_folder_is_smaller_newer_and_the_same(model, labels, tmp_path):
     small, _ = prune(model, TEXTS, labels)
     save_run(model, tmp_path / "whole")

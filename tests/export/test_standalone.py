@@ -304,6 +304,7 @@ def test_a_damaged_export_is_refused(model, export, tmp_path):
     facts = json.loads((folder / "model.json").read_text())
     damages = [("model.onnx", b"other"), ("model.json", b"[]"), ("model.json", b"[" * 100_000)]
     damages.append(("model.json", b'{"format": 99}'))
+    damages.append(("model.json", json.dumps({**facts, "format": 1}).encode()))
     for name in (name for name in facts["files"] if name != "model.onnx"):
         damages.append((name, (folder / name).read_bytes()[:-3]))
     count = len(facts["classes"])
@@ -324,6 +325,15 @@ def test_a_damaged_export_is_refused(model, export, tmp_path):
         shutil.rmtree(copy)
 
 
+def test_what_answers_beside_the_graph_is_under_the_hashes(model, export):
+    _, folder = export
+    files = json.loads((folder / "model.json").read_text(encoding="utf-8"))["files"]
+    beside = {f"ensemble/{file.name}" for file in folder.glob("ensemble/*")}
+    vectors = {f"vectors/{file.name}" for file in folder.glob("vectors/*")}
+    assert {*files} == {"model.onnx", "ngrams.safetensors", *beside, *vectors}
+    assert bool(beside) == (model.ensemble is not None)
+
+
 def test_a_file_that_is_gone_is_named(export, tmp_path):
     import shutil
 
@@ -331,7 +341,7 @@ def test_a_file_that_is_gone_is_named(export, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     files = json.loads((folder / "model.json").read_text())["files"]
-    for name in ("model.json", *files, *{Path(name).parts[0] for name in files} & {"vectors"}):
+    for name in ("model.json", *files):
         (copy / name).rename(tmp_path / "away")
         told = f"{copy / name}: missing; expected a whole export: copy or export it again"
         said = call_main("predict", copy, stdin=b"zwin\n")

@@ -28,7 +28,7 @@ from superconext.data.dataset import Dataset
 from superconext.export import static_folder
 from superconext.export.server import Limits, Service
 from superconext.export.static_folder import Bags, distil, write_static
-from superconext.export.static_model import FACTS, WEIGHTS, StaticModel
+from superconext.export.static_model import FACTS, WEIGHTS, StaticModel, hashed
 from tests.cli.conftest import call_main, rows, write_table
 from tests.export.test_standalone import ABSENT
 
@@ -442,6 +442,11 @@ def test_what_numpy_adds_up_is_what_was_trained(tmp_path):
     arrays = distil(texts, answers, seed=3, advance=lambda share: None)
     again = distil(texts, answers, seed=3, advance=lambda share: None)
     assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
+    other = distil(texts, answers, seed=4, advance=lambda share: None)
+    assert not np.array_equal(arrays["A"], other["A"])
+    beside = np.ones(len(arrays["table"]), bool)
+    beside[Bags(texts).pieces.tokens] = False  # of words that are in no text
+    assert beside.any() and not arrays["table"][beside].any()
     save_file(arrays, tmp_path / WEIGHTS)
     facts = {"format": 1, "classes": ["a", "b", "c"], "columns": None}
     files = {WEIGHTS: file_sha256(tmp_path / WEIGHTS)}
@@ -455,6 +460,24 @@ def test_what_numpy_adds_up_is_what_was_trained(tmp_path):
     np.testing.assert_allclose(model.features(texts), found.numpy(), atol=1e-5)
     fitted = model.probabilities(texts)
     assert (fitted.argmax(axis=1) == answers.argmax(axis=1)).mean() > 0.9
+
+
+def test_a_piece_has_the_rows_of_its_own_and_of_its_runs_of_two_to_four_characters():
+    """Else a student that was written before would answer otherwise, and without a word."""
+    pieces, seen = ["a", "bb", "zwin", "زوين👍🏽", "é" * 9], 0
+    for places, parts in hashed(pieces, 17):
+        for place, found in zip(places, parts.T, strict=True):
+            codes = [ord(character) for character in f" {pieces[place]} "]
+            values = [sum(code * 0x01000193 ** (k + 1) for k, code in enumerate(codes))]
+            for length in range(2, min(4, len(codes)) + 1):
+                for first in range(len(codes) - length + 1):
+                    value = 0
+                    for code in codes[first : first + length]:
+                        value = value * 0x01000193 + code
+                    values.append(value)
+            assert found.tolist() == [(v * 0x9E3779B9 % (1 << 32)) >> 15 for v in values]
+            seen += 1
+    assert seen == len(pieces)
 
 
 def test_many_pieces_are_forgotten_and_answered_the_same(made, monkeypatch):
@@ -635,6 +658,42 @@ def test_the_folder_reads_every_format_that_the_run_reads(made, tmp_path, name, 
     assert run.code == 0 and run.out == said.stdout.decode()
 
 
+def by_a_word():
+    """What stands for a model, which tells by a word."""
+
+    def probabilities(some):
+        return np.array([[0.2, 0.8] if "zwin" in text else [0.9, 0.1] for text in some])
+
+    return SimpleNamespace(
+        classes=["neg", "pos"],
+        columns=None,
+        config=SimpleNamespace(seed=0),
+        probabilities=probabilities,
+    )
+
+
+@pytest.mark.parametrize(
+    ("trained", "told"), [(0, True), (1, True), (2, False), (3, False), (None, False)]
+)
+def test_scores_are_told_where_less_than_half_was_trained_on(tmp_path, monkeypatch, trained, told):
+    monkeypatch.setattr(static_folder, "_STEPS", 2)
+    dev = Dataset(["zwin bzaf", "khayb bzaf", "zwin", "khayb"], ["pos", "neg", "neg", "neg"])
+    texts = ["had zwin", "had khayb"]
+    found = write_static(by_a_word(), tmp_path, texts, dev, Progress(), trained=trained)
+    assert found["trained"] == trained and found["rows"] == 4
+    assert ("run" in found, "student" in found) == (told, told)
+    assert not told or found["run"]["accuracy"] == 0.75
+
+
+@pytest.mark.parametrize(("texts", "rows"), [([], ["a"]), (["a"], ["a"]), (["a"], [])])
+def test_without_texts_to_learn_from_and_rows_to_measure_on_there_is_no_student(
+    tmp_path, texts, rows
+):
+    with pytest.raises(DataError, match="expected some of both"):
+        write_static(by_a_word(), tmp_path, texts, Dataset(rows, ["pos"] * len(rows)), Progress())
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_student_does_not_learn_from_what_it_is_measured_on(tmp_path, monkeypatch):
     learned, distil = [], static_folder.distil
 
@@ -645,17 +704,7 @@ def test_a_student_does_not_learn_from_what_it_is_measured_on(tmp_path, monkeypa
     monkeypatch.setattr(static_folder, "distil", watched)
     monkeypatch.setattr(static_folder, "_STEPS", 2)
     texts = [f"{word} number {k}" for k in range(10) for word in ("zwin", "khayb")]
-
-    def probabilities(some):
-        return np.array([[0.2, 0.8] if "zwin" in text else [0.9, 0.1] for text in some])
-
-    model = SimpleNamespace(
-        classes=["neg", "pos"],
-        columns=None,
-        config=SimpleNamespace(seed=0),
-        probabilities=probabilities,
-    )
     dev = Dataset([*texts[:4], "a new one"], ["pos", "neg", "pos", "neg", "pos"])
-    told = write_static(model, tmp_path, [*texts, texts[5], " "], dev, Progress())
+    told = write_static(by_a_word(), tmp_path, [*texts, texts[5], " "], dev, Progress())
     assert learned == texts[4:]
     assert told["learned"] == 16 and told["rows"] == 5

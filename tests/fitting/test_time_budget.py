@@ -1,6 +1,7 @@
 """How many epochs an encoder is trained for where time is short."""
 
 import json
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -106,6 +107,33 @@ def test_with_time_for_the_only_epoch_it_is_not_given_up_at_its_end(monkeypatch)
     machine, budget = Machine(monkeypatch, between=1000.0), EpochBudget()
     assert budget.train(machine.fit, replace(CONFIG, epochs=1), 100.0) == 1
     assert machine.begun == [1]
+
+
+def test_what_the_first_epoch_decided_stands_though_later_ones_take_longer(monkeypatch, tmp_path):
+    machine, budget = Machine(monkeypatch), EpochBudget(tmp_path)
+
+    class Tiring:
+        def on_train_begin(self, trainer):
+            machine.seconds = 1.0
+
+        def on_step_end(self, trainer, step, loss):
+            machine.seconds = 1.0 if trainer.steps_done <= machine.steps else 9.0
+
+        def on_epoch_end(self, trainer, record):
+            pass
+
+    def tired(config, callbacks):
+        return machine.fit(config, [Tiring(), *callbacks])
+
+    assert budget.train(tired, CONFIG, 400.0) == 15
+    assert machine.begun == [15] and machine.now > 400 and budget.epochs is None
+    assert EpochBudget(tmp_path).train(machine.fit, CONFIG, 0.0) == 15
+
+
+def test_time_in_which_others_work_does_not_count():
+    began = time_budget.clock()
+    time.sleep(0.3)
+    assert time_budget.clock() - began < 0.2
 
 
 def test_slower_than_it_seemed_is_shortened_again(monkeypatch):

@@ -255,6 +255,13 @@ def test_own_sets_are_left_out_after_the_fall_back():
     assert found.positives.sum(dim=1).tolist() == [3] * 4
 
 
+def test_without_random_negatives_nothing_but_what_is_found_is_in_the_sets():
+    found = found_by(units(4), units(60), retrieved=3, negative_rows=0)
+    wanted = found.positives | found.domain_positives | found.class_positives
+    assert len(found.rows) < 60 and bool(wanted.any(dim=0).all())
+    assert not found.negatives.any() and not found.domain_negatives.any()
+
+
 def test_negatives_hold_no_positive_of_the_class():
     labels = torch.tensor([0, 0, 1, 1])
     found = found_by(units(4), units(40), labels, retrieved=6, negative_rows=40)
@@ -294,6 +301,17 @@ def test_only_rows_that_were_retrieved_are_encoded_and_they_get_a_gradient():
     touched = torch.nonzero(pooled.grad.abs().sum(dim=1)).flatten()
     assert set(touched.tolist()) <= set(rows.tolist())
     assert len(touched) >= 4 and scalars["pool_rows"] == len(rows) <= 3 * 2 * 2 + 3
+
+
+def test_the_loss_of_the_language_model_has_its_weight():
+    plain, full = build("css_lm", SURE), build("css_lm", f"language_model=0.25,{SURE}")
+    full.load_state_dict(plain.state_dict())
+    batch = make_batch(random_vectors(6), [0, 1] * 3)
+    batch = with_pool(full, batch, random_vectors(9, seed=2))
+    batch.pool.guess = lambda rows, step: torch.tensor(3.0 if len(rows) == 9 else 0.0)
+    loss, scalars = full(batch)
+    assert scalars["language_model"] == 3
+    assert float(loss.detach()) == pytest.approx(float(plain(batch)[0].detach()) + 0.75, rel=1e-12)
 
 
 # --------------------------------------------------------------------------------- odd batches
@@ -408,6 +426,18 @@ def test_after_the_drop_two_losses_are_left_for_good():
     assert told == [0, 0, 0, 1, 1]
     left = scalars["cross_entropy"] + scalars["contrast"]
     assert float(loss.detach()) == pytest.approx(left, rel=1e-12)
+
+
+def test_after_the_drop_only_rows_of_the_losses_left_are_encoded():
+    objective = build("css_lm", "patience=1,warmup=0,retrieved=2,negative_rows=0")
+    batch = make_batch(random_vectors(6), [0, 1] * 3)
+    encoded = []
+    for scores in ([0.6], [0.6, 0.5]):
+        objective.begin_epoch(len(scores), [{"dev_score": score} for score in scores])
+        whole = with_pool(objective, batch, random_vectors(90, seed=1))
+        objective(whole)
+        encoded.append(set(whole.pool.encoded[0].tolist()))
+    assert objective.fallen_back and encoded[1] < encoded[0] and len(encoded[1]) <= 6 * 2
 
 
 def test_self_training_never_falls_back():

@@ -221,6 +221,7 @@ def test_the_bank_is_made_at_the_end_and_loaded_with_the_weights():
     objective = build(options="ensemble=soft,bank_size=500")
     objective.end_training(encode, labels)
     assert sum(asked) == 500 and max(asked) <= 256 and objective.bank.shape == (500, 2, 4)
+    assert torch.equal(objective.bank, theta[spread_rows(labels.numpy(), 500)])
     again = build(options="ensemble=soft,bank_size=500")
     again.load_state_dict(objective.state_dict())
     assert torch.equal(again.bank, objective.bank)

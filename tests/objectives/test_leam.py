@@ -213,6 +213,7 @@ def test_options_and_declarations():
     ("options", "message"),
     [
         ("width=0", "width = 0: expected .* an odd number"),
+        ("width=4", "width = 4; expected an odd number of at least 1"),
         ("kernel=none", "kernel = 'none': expected one of full, shared"),
         ("hidden=0", "hidden = 0: expected a value of at least 1"),
         ("dropout=1", "dropout = 1.0: expected a value of at least 0 and below 1"),

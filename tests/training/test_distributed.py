@@ -4,15 +4,19 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, TrainingError
+from superconext.encoders.base import EncoderOutput
 from superconext.training import distributed
-from superconext.training.distributed import World, current_world, joined
+from superconext.training.distributed import Processes, World, current_world, joined
 from tests.training.two_processes import PLANS, trained
 
 ROOT = Path(__file__).parents[2]
@@ -147,3 +151,122 @@ def test_a_broken_environment_is_named(monkeypatch, rank, size):
 def test_seeds_differ_in_every_number():
     seeds = {distributed._seed([a, b, c]) for a in (0, 1) for b in (0, 1) for c in (0, 1)}
     assert len(seeds) == 8 and min(seeds) >= 0
+
+
+class Alone(Processes):
+    """One of several processes, to which no other speaks."""
+
+    def sum_(self, values):
+        pass
+
+
+def test_the_objective_draws_alike_in_all_processes_and_each_drops_for_itself():
+    def drawn(rank, step=5):
+        world, found = Alone(rank, 2, None), []
+        torch.manual_seed(rank)
+
+        def encode(rows):
+            found.append(float(torch.rand(())))
+            return EncoderOutput.of_sentences(torch.zeros(len(rows), 2))
+
+        world.begin_step(3, step)
+        for _ in range(2):  # views of a batch
+            world.encode(encode, np.arange(4), np.full(4, 3))
+        return found, float(torch.rand(()))
+
+    (one, own), (two, other) = drawn(0), drawn(1)
+    assert own == other and len({*one, *two}) == 4
+    assert drawn(0) == (one, own) and drawn(0, step=6)[1] != own
+
+
+def test_processes_that_read_other_files_are_refused():
+    class Other(Alone):
+        def broadcast(self, value):
+            return {**value, "rows": 7}
+
+    with pytest.raises(TrainingError, match="process 1 found rows 8, the first process 7; exp"):
+        Other(1, 2, None).begin([], {"seed": 0, "rows": 8})
+
+
+def test_all_begin_with_the_weights_of_the_first_process():
+    class Later(Alone):
+        def broadcast(self, value):
+            return value
+
+        def _broadcast(self, values):
+            values.fill_(7)
+
+    weights = [torch.nn.Parameter(torch.ones(2, 3)), torch.ones(4, 3, dtype=torch.int64).T]
+    Later(1, 2, None).begin(weights, {"rows": 8})
+    assert all((weight == 7).all() for weight in weights)
+
+
+class Pair(Processes):
+    """One of two processes, which are threads here."""
+
+    def __init__(self, rank, barrier, given):
+        super().__init__(rank, 2, None)
+        self.barrier, self.given = barrier, given
+
+    def sum_(self, values):
+        self.given[self.rank] = values.clone()
+        self.barrier.wait()
+        total = self.given[0] + self.given[1]
+        self.barrier.wait()
+        values.copy_(total)
+
+
+def in_two_threads(work):
+    """What `work` returns of a process, for both."""
+    barrier, given = threading.Barrier(2, timeout=30), {}
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda rank: work(Pair(rank, barrier, given)), (0, 1)))
+
+
+def sparse(rows, value):
+    values = torch.full((len(rows), 2), value)
+    return torch.sparse_coo_tensor([rows], values, (5, 2), check_invariants=True)
+
+
+def test_gradients_are_added_up_though_a_process_has_none():
+    dense = torch.arange(10.0).view(5, 2)
+    of_both = {
+        "both": (dense, 2 * dense),
+        "one": (None, dense),
+        "none": (None, None),
+        "rows": (sparse([1, 3, 3], 2.0), sparse([0, 3], 4.0)),
+        "rows of one": (sparse([4], 1.0), None),
+        "common": (dense, dense),
+        "common rows": (sparse([2], 6.0), sparse([2], 6.0)),
+    }
+
+    def added(world):
+        weights = {name: torch.nn.Parameter(torch.ones(5, 2)) for name in of_both}
+        for name, weight in weights.items():
+            grad = of_both[name][world.rank]
+            weight.grad = None if grad is None else grad.clone()
+        own, common = (
+            [weight for name, weight in weights.items() if name.startswith("common") == shared]
+            for shared in (False, True)
+        )
+        world.all_reduce_gradients(own, common)
+        return {name: weight.grad for name, weight in weights.items()}
+
+    for found in in_two_threads(added):
+        assert found["none"] is None
+        for name, grads in of_both.items():
+            there = [grad.to_dense() for grad in grads if grad is not None]
+            if there:
+                total = sum(there) / (2 if name.startswith("common") else 1)
+                assert torch.equal(found[name].to_dense(), total), name
+                assert found[name].is_sparse == ("rows" in name)
+
+
+def test_the_mean_is_that_of_all_losses_and_each_has_its_part_of_the_gradient():
+    def meant(world):
+        losses = torch.tensor([[1.0, 2.0, 6.0], [7.0]][world.rank], requires_grad=True)
+        mean = world.mean(losses)
+        mean.backward()
+        return float(mean.detach()), losses.grad.tolist()
+
+    assert in_two_threads(meant) == [(4.0, [0.25] * 3), (4.0, [0.25])]
