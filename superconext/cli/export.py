@@ -318,7 +318,8 @@ def push(
         echo_json({"run": run, "name": name, "commit": address})
     else:
         click.echo(address)
-        say_next(f"superconext pull {shlex.quote(name)} --out RUN on another machine")
+        at = f" --revision {shlex.quote(revision)}" if revision else ""
+        say_next(f"superconext pull {shlex.quote(name)}{at} --out RUN on another machine")
 
 
 @click.command(short_help="Download a run from the Hugging Face Hub.")

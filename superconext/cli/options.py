@@ -668,7 +668,7 @@ def _option(parameter: Parameter) -> Decorator:
         type=kind,
         metavar=metavar,
         default=None,
-        multiple=parameter.several,
+        multiple=parameter.several or parameter.name == "options",
         callback=_checked(parameter),
         help=_help(parameter),
     )
@@ -679,6 +679,8 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
 
     def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
         value = None if value == () else value  # of one that may be repeated, and was not given
+        if parameter.name == "options" and value is not None:
+            value = ",".join(value)
         try:
             if value is not None:
                 parameter.check(value)

@@ -535,7 +535,7 @@ def kept_columns(
 
     Raises DataError for columns that are not there.
     """
-    found = list(cells[0]) if cells else []
+    found = list(dict.fromkeys(name for row in cells for name in row))  # records may differ
     others = [name for name in found if name != (texts.columns or {}).get("text")]
     if not others:
         raise DataError(

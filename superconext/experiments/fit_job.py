@@ -281,6 +281,8 @@ def _objective(
             native = _scored(evaluation.native_predicted, evaluation.native)
             predicted.setdefault("native", {})[name] = native
     facts = {**model.probe.settings, **chosen, "collapsed": fitted.collapse["collapsed"]}
+    if "pool" in fitted.facts:
+        facts["pool"] = fitted.facts["pool"]
     if model.ensemble is not None:
         facts |= model.ensemble.settings
     if model.priors is not None:

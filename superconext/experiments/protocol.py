@@ -22,14 +22,16 @@ from superconext.core.errors import ConfigError, suggestion
 from superconext.core.files import write_csv, write_text
 from superconext.core.progress import Progress
 from superconext.experiments import compare as comparing
-from superconext.experiments.plan import Request
+from superconext.experiments.plan import Request, name_of
 from superconext.experiments.runner import Finished, run_experiment
 from superconext.experiments.subsampling import parse_draw
-from superconext.experiments.systems import DataSet, System, checked_parameters
+from superconext.experiments.systems import OWN_RULE, DataSet, System, checked_parameters
 from superconext.experiments.tables import (
     Table,
     by_system,
     make_tables,
+    pool_notes,
+    shown_systems,
     system_notes,
     to_long_grid,
     to_long_rows,
@@ -411,7 +413,7 @@ def _overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
         f"Bold: better than {request.reference} there, p below 0.05 after Holm's correction over "
         "all draws and systems of the data set.",
         *_draw_notes(tables),
-        *system_notes(request.systems),
+        *system_notes(shown_systems(request.systems, tables.values())),
     ]
     return to_overview(_shown(tables), notes, ranked=False)
 
@@ -519,6 +521,9 @@ def _grid(
         f"Bold: weighted F1 better than {finished.request.reference}'s, p below 0.05 after Holm's "
         "correction (table.md). The paper's figures are printed unchanged."
     )
+    named = {name.removesuffix(OWN_RULE) for name in table.rows}
+    about += system_notes([one for one in finished.request.systems if one.name in named])
+    about += pool_notes([line for line in finished.lines if name_of(line) in named])
     return Grid(headings, cells, bold, [*about, *dict.fromkeys(notes)]), rows
 
 

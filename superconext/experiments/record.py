@@ -185,7 +185,9 @@ def claim(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
     their lines stay too, and so does the identity of a data set, which hashes of lines are of.
     """
     kept = dict(record)
-    if (folder / RECORD).exists():
+    path = folder / RESULTS
+    # A record of no fit, as where rows were too few for every draw, binds nobody.
+    if (folder / RECORD).exists() and path.exists() and path.stat().st_size:
         known = read_record(folder)
         difference = _first_difference(known, record)
         if difference:

@@ -153,7 +153,7 @@ def make_tables(
         row.better = p < LEVEL and (row.difference or 0.0) > 0
     for name, table in tables.items():
         table.notes += _notes(groups[name], table, tested)
-        table.notes += system_notes(systems)
+        table.notes += system_notes(shown_systems(systems, [table]))
         table.notes += [f"Data: {line}." for line in findings]
     return tables
 
@@ -217,6 +217,12 @@ def script_grid(table: Table) -> Grid | None:
     return Grid(["system", *(f"{name} ({n:,})" for name, n in sizes.items())], cells, notes=[note])
 
 
+def shown_systems(systems: Sequence[System], tables: Iterable[Table]) -> list[System]:
+    """Those of the systems that have a row."""
+    named = {row.name.removesuffix(OWN_RULE) for table in tables for row in table.rows}
+    return [system for system in systems if system.name in named]
+
+
 def system_notes(systems: Sequence[System]) -> list[str]:
     """A note for each system whose name does not list its parameters."""
     return [
@@ -261,7 +267,7 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
             "TF-IDF + logistic regression, one with encoder+ngrams by a pool of both and of "
             "character n-grams, not by its encoder alone."
         )
-    notes += recipe_notes(lines).values()
+    notes += [*recipe_notes(lines).values(), *pool_notes(lines)]
     corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
     if corrected:
         notes.append(
@@ -322,6 +328,14 @@ def recipe_notes(lines: Lines) -> dict[str, str]:
                 "of the other systems have." * (design_of(lines) == "folds")
             )
     return notes
+
+
+def pool_notes(lines: Lines) -> list[str]:
+    """How many sentences the unlabelled pool of each system has: fewer than asked for, if the text
+    has no more."""
+    pools = {name_of(line): line["pool"] for line in lines if "pool" in line}
+    told = ", ".join(f"{name} {count:,}" for name, count in pools.items())
+    return [f"Sentences in the unlabelled pool: {told}."] if pools else []
 
 
 def _ends_at_zero(row: Row) -> bool:

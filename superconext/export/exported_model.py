@@ -136,7 +136,7 @@ def opening(folder: Path, title: str, form: str) -> Iterator[None]:
     """
     try:
         yield
-    except MissingExtraError:
+    except (MissingExtraError, PermissionError):
         raise
     except FileNotFoundError as error:
         raise not_whole(error.filename or folder) from None

@@ -50,6 +50,17 @@ def parse_address(address: str) -> tuple[str, str | None]:
     return name, revision or None
 
 
+def _one_revision(address: str, revision: str | None) -> tuple[str, str | None]:
+    """user/name and the revision, named in the address or beside it."""
+    name, also = parse_address(address)
+    if revision and also and revision != also:
+        raise ConfigError(
+            f"found the revisions {also!r} and {revision!r} of {name}; expected one: leave out "
+            "--revision or what stands behind @"
+        )
+    return name, revision or also
+
+
 def push(
     folder: str | Path,
     name: str,
@@ -66,8 +77,7 @@ def push(
     Raises RunError when the folder is damaged, nobody is logged in or the Hub refuses,
     ConfigError for an impossible name, MissingExtraError without huggingface_hub.
     """
-    name, also = parse_address(name)
-    revision = revision or also
+    name, revision = _one_revision(name, revision)
     folder = Path(folder)
     load_model(folder)  # what others cannot load is not pushed
     hub = _library("Pushing to the Hub")
@@ -125,22 +135,22 @@ def cached(name: str, revision: str | None = None) -> Iterator[Path]:
 
 
 def _copy(snapshot: Path, place: Path) -> None:
-    """Files of the cache, which holds links that a run folder must not have."""
-    for path in sorted(snapshot.rglob("*")):
+    """Files of the cache, which holds links that a run folder must not have; no other folders."""
+    for path in sorted([*snapshot.glob("*"), *snapshot.glob("figures/*")]):
         if path.is_file():
             copy = place / path.relative_to(snapshot)
-            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.parent.mkdir(exist_ok=True)
             shutil.copyfile(path, copy)
 
 
 def _cached(name: str, revision: str | None) -> Path:
-    name, also = parse_address(name)
+    name, revision = _one_revision(name, revision)
     hub = _library("Loading from the Hub")
     with _hub_errors(name):
         return Path(
             hub.snapshot_download(
                 name,
-                revision=revision or also,
+                revision=revision,
                 allow_patterns=list(FETCHED),
                 library_name="superconext",
             )
@@ -181,6 +191,11 @@ def _hub_errors(name: str) -> Iterator[None]:
         if code in (401, 403):
             problem = f"the Hub refuses this login ({code})"
             advice = "run hf auth login with a token that may write there"
+    except ValueError as error:  # a name that leads out of the folder
+        raise RunError(
+            f"{name}: found what no run has ({_reason(error)}), expected the files of a run: do "
+            "not trust the repository"
+        ) from None
     # The HTTP library underneath differs from version to version.
     except Exception as error:
         problem, advice = f"the Hub cannot be reached ({_reason(error)})", "go online, run it again"

@@ -74,6 +74,16 @@ def test_columns_of_the_same_name_are_all_kept(call, finished, tmp_path):
     assert "'text' occurs 2 times" in blame(call("predict", finished.folder, path))
 
 
+def test_records_that_differ_keep_all_they_have(call, finished, tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"text": "zwin", "id": 1}\n{"text": "khayb", "more": "7"}\n', encoding="utf-8")
+    given = ("predict", finished.folder, path)
+    kept = [row["kept"] for row in json.loads(call(*given, "--keep", "all", "--json").out)]
+    assert kept == [{"id": "1", "more": ""}, {"id": "", "more": "7"}]
+    kept = [row["kept"] for row in json.loads(call(*given, "--keep", "more", "--json").out)]
+    assert kept == [{"more": ""}, {"more": "7"}]
+
+
 def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table, tmp_path):
     given = ("predict", finished.folder, table, "--text-column", "tweet")
     labels = [row["label"] for row in json.loads(call(*given, "--json").out)]

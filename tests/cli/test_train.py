@@ -266,6 +266,13 @@ def test_the_epoch_lines_have_the_columns_that_the_objective_reports(train, data
     assert " neg kept " in said.err
 
 
+def test_settings_of_the_objective_may_be_named_one_by_one(train, data):
+    each = ("--options", "mining=topk", "--options", "mining_threshold=7")
+    folder, said = train("each", "--dev", data.dev, *each)
+    assert said.code == 0, said.err
+    assert read_config(folder / "config.toml")["options"] == "mining=topk,mining_threshold=7"
+
+
 def test_json_is_one_document_the_one_in_the_folder(train):
     folder, said = train("run", "--json")
     assert json.loads(said.out) == document(folder)

@@ -110,6 +110,17 @@ def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
     assert again.table.rows[-1].fits == 1 and path.read_bytes() == whole
 
 
+def test_a_folder_in_which_no_fit_ended_binds_nobody(request_of, tmp_path):
+    """As after an error before the first fit, whose advice is to give other rows."""
+    request = request_of(objectives="superloss", seeds=1)
+    compare(request, Progress())
+    (tmp_path / "out" / "results.jsonl").write_bytes(b"")
+    given = {**request.given, "epochs": 3}
+    assert compare(changed(request, given=given), Progress()).table.rows[-1].fits == 1
+    with pytest.raises(RunError, match="made with epochs = 3, now 2"):
+        compare(request, Progress())
+
+
 def test_other_data_parameters_or_version_are_refused(request_of, data, tmp_path, monkeypatch):
     request = request_of(objectives="superloss", seeds=1)
     compare(request, Progress())

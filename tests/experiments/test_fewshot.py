@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,6 +198,9 @@ def test_the_rest_is_a_pool_for_an_objective_that_needs_one(wanted):
         fewshot(request, Progress())
     curve = fewshot(changed(request, rest_unlabelled=True), Progress())
     assert "css_lm" in [row.name for row in curve.tables["4"].rows]
+    lines = read_results(Path(request.out) / "results.jsonl").values()
+    (pool,) = {line["pool"] for line in lines if line["objective"] == "css_lm"}
+    assert f"Sentences in the unlabelled pool: css_lm {pool}." in curve.tables["4"].notes
 
 
 @pytest.mark.parametrize("given", [{}, {"vectors": None, "vector_method": "random"}], ids=str)

@@ -153,9 +153,10 @@ def test_nothing_that_is_no_run_is_fetched(hub, run, tmp_path):
     repository = hub.repositories[NAME]
     files = repository.commits[repository.branches["main"]]
     files |= {"model.pkl": b"\x80\x04.", "hubconf.py": b"raise SystemExit", "x/y.bin": b""}
+    files |= {"x/old.safetensors": b"", "figures/a/b.png": b""}
     pull(NAME, tmp_path / "down")
     found = {path.name for path in (tmp_path / "down").rglob("*")}
-    assert not found & {"model.pkl", "hubconf.py", "y.bin"}
+    assert not found & {"model.pkl", "hubconf.py", "y.bin", "x", "old.safetensors", "a", "b.png"}
     assert not [asked for asked in hub.asked if asked.endswith((".pkl", ".py", ".bin"))]
 
 
@@ -260,6 +261,18 @@ def test_names_that_are_none(name):
 def test_names():
     assert parse_address("hf://zahra/my-model.1_b") == ("zahra/my-model.1_b", None)
     assert parse_address("z/m@feature/x") == ("z/m", "feature/x")
+
+
+def test_a_revision_is_named_once(hub, run, tmp_path):
+    for call in (
+        lambda: push(run, f"{NAME}@one", revision="other"),
+        lambda: pull(f"{NAME}@one", tmp_path / "down", revision="other"),
+    ):
+        with pytest.raises(ConfigError, match="found the revisions 'one' and 'other'"):
+            call()
+    assert not hub.asked and not (tmp_path / "down").exists()
+    said = call_main("push", run, NAME, "--revision", "draft")
+    assert f"superconext pull {NAME} --revision draft --out RUN" in said.err
 
 
 def test_from_the_command_line(hub, run, tmp_path):
