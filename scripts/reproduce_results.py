@@ -506,6 +506,20 @@ def level_or_behind(full: list[dict[str, str]], system: str, reference: str) -> 
     return f"{found} of {len(own)} sets"
 
 
+def in_short(rows: list[dict[str, str]]) -> str:
+    """How the default stands to TF-IDF on sets of `default_sets.py`, in words."""
+    from superconext.experiments.paired_tests import holm
+
+    mean = statistics.mean(100 * float(row["difference"]) for row in rows)
+    corrected = holm([float(row["p"]) for row in rows])
+    sure = [r for r, p in zip(rows, corrected, strict=True) if p < LEVEL]
+    behind = sum(float(row["difference"]) < 0 for row in sure)
+    return (
+        f"{mean:+.1f} points on average, significantly ahead on {len(sure) - behind} of "
+        f"{len(rows)} and behind on {behind or 'none'}"
+    )
+
+
 def verdict(row: dict[str, str]) -> str:
     """Where the corrected p is below 0.05, whether the difference is up or down; else level."""
     if float(row["p_holm"]) >= LEVEL:
@@ -749,7 +763,7 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
     names = ("all-labels", "few-labels", "mteb")
     full, few, of_mteb = (read_csv(stored / f"{name}.csv") for name in names)
     about = json.loads((stored / "about.json").read_text(encoding="utf-8"))
-    path = stored / "transformer.csv"
+    path, others = stored / "transformer.csv", stored / "unseen_sets.csv"
     fits = read_csv(path) if path.exists() else []
     made = "Commit `{commit}`, Python {python}, PyTorch {torch}, processor with {processor}."
     return {
@@ -765,6 +779,7 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "few-pretraining": few_gain(few, "pretrained_logreg", "vectors_logreg"),
         "few-superloss": few_gain(few, "superloss", "pretrained_logreg"),
         "not-ahead-of-tfidf": level_or_behind(full, "superloss", TFIDF),
+        "unseen": in_short(read_csv(others)) if others.exists() else "",
         "front": markdown(front(full, few, stored)),
         "transformer": markdown(transformers(fits)),
         "transformer-all": markdown(whole_sets(fits)),
