@@ -102,7 +102,7 @@ def _files_of(folder: Path) -> list[str]:
     """Names of what a run's folder has for others: of what the manifest lists, no other paths."""
     names = {path.relative_to(folder).as_posix() for one in REPORTS for path in folder.glob(one)}
     for name in read_manifest(folder)["files"]:
-        if name != SEEN and Path(name).name == name and any(fnmatch(name, one) for one in FETCHED):
+        if name != SEEN and _is_of_runs(name):
             names.add(name)
     return sorted(name for name in names if (folder / name).is_file())
 
@@ -146,15 +146,27 @@ def _copy(snapshot: Path, place: Path) -> None:
 def _cached(name: str, revision: str | None) -> Path:
     name, revision = _one_revision(name, revision)
     hub = _library("Loading from the Hub")
+    asked = {"revision": revision, "library_name": "superconext"}
     with _hub_errors(name):
-        return Path(
-            hub.snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=list(FETCHED),
-                library_name="superconext",
+        wanted = list(FETCHED)
+        try:
+            files = (
+                hub.HfApi(library_name="superconext").repo_info(name, revision=revision).siblings
             )
-        )
+        except Exception:  # the cache may have it; else the same is raised below
+            files = []
+        else:
+            wanted = [file.rfilename for file in files if _is_of_runs(file.rfilename)]
+        # One by one in this thread: Ctrl-C would wait for threads that download.
+        for file in wanted if files else ():
+            hub.hf_hub_download(name, file, **asked)
+        return Path(hub.snapshot_download(name, allow_patterns=wanted, **asked))
+
+
+def _is_of_runs(name: str) -> bool:
+    """Whether a run may have a file of that name."""
+    place = f"{Path(name).parent}/"
+    return place in ("./", "figures/") and any(fnmatch(name, one) for one in FETCHED)
 
 
 def _library(feature: str) -> Any:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -158,6 +159,24 @@ def test_nothing_that_is_no_run_is_fetched(hub, run, tmp_path):
     found = {path.name for path in (tmp_path / "down").rglob("*")}
     assert not found & {"model.pkl", "hubconf.py", "y.bin", "x", "old.safetensors", "a", "b.png"}
     assert not [asked for asked in hub.asked if asked.endswith((".pkl", ".py", ".bin"))]
+
+
+def test_files_are_fetched_where_ctrl_c_stops_them(hub, run, tmp_path, monkeypatch):
+    """In the main thread: a pool of threads that download is waited for."""
+    import huggingface_hub
+
+    push(run, NAME)
+    fetch, places = huggingface_hub.hf_hub_download, {}
+
+    def followed(name, file, **asked):
+        places[file] = threading.current_thread()
+        return fetch(name, file, **asked)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", followed)
+    pull(NAME, tmp_path / "down")
+    found = [path for path in (tmp_path / "down").rglob("*") if path.is_file()]
+    assert {path.relative_to(tmp_path / "down").as_posix() for path in found} == {*places}
+    assert {*places.values()} == {threading.main_thread()}
 
 
 def test_a_repository_that_holds_something_else(hub, run, tmp_path):
