@@ -395,7 +395,11 @@ class TransformerEncoder(Encoder):
             tokens["unk_token"] = name(indexer.unknown)
         about = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most}
         write_json(folder / "tokenizer_config.json", {**about, **tokens})
-        write_json(folder / "sentence_bert_config.json", {"max_seq_length": most})
+        opened: dict[str, Any] = {"max_seq_length": most}
+        if "add_pooling_layer" in inspect.signature(type(self.merged().model)).parameters:
+            # Weights that nothing reads would be called missing.
+            opened["model_args"] = {"add_pooling_layer": False}
+        write_json(folder / "sentence_bert_config.json", opened)
         (folder / "1_Pooling").mkdir()
         modes = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
         pooling: dict[str, Any] = {"word_embedding_dimension": self.sentence_size}
