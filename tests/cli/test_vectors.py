@@ -252,7 +252,7 @@ def test_info_of_a_folder_and_of_a_file(folder):
         (folder / "glove.txt").read_text("utf-8") + "bad row\n", "utf-8"
     )
     said = run("info", "glove.txt")
-    assert "note: 1 malformed rows" in said.err and "subwords   none" in said.out
+    assert "note: 1 malformed row " in said.err and "subwords   none" in said.out
 
 
 def test_coverage_counted_by_hand(folder):
