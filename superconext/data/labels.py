@@ -168,8 +168,7 @@ class LabelReader:
                 places.count += count
                 if len(places.lines) < _NAMED:
                     rare[label] = places
-            known = name in self._trained or (self.fold and folded(name) in self._classes)
-            if self.drop and name.casefold() in MISSING and not known:
+            if self.drop and self._is_missing(name):
                 name = ""
             one = self._classes.get(folded(name), folded(name)) if self.fold else name
             self._folded += count * (one != name)
@@ -180,6 +179,11 @@ class LabelReader:
             if label in rare and len(rare[label].lines) < _NAMED:
                 rare[label].lines.append(line)
         return [put_right[label] for label in labels]
+
+    def _is_missing(self, label: str) -> bool:
+        """Whether a label is a word for none, and not a class that is known."""
+        known = label in self._trained or (self.fold and folded(label) in self._classes)
+        return label.casefold() in MISSING and not known
 
     def notes(self) -> list[str]:
         """What was done, and what a user must not miss; whole after the last row."""
@@ -202,7 +206,7 @@ class LabelReader:
                 f"{WARNING}the label {self._told(label)} is how a missing one is written: {leave}"
                 f"{' with --drop-incomplete' * self.of_file}, if it is"
                 for label in self._places
-                if label.casefold() in MISSING and label not in self._trained
+                if self._is_missing(label)
             ]
         quoted = [name for name in self._places if len(name) > 2 and name[0] == name[-1] == '"']
         if quoted and len(quoted) == len(self._places):

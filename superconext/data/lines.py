@@ -608,16 +608,14 @@ def _check_ratio(name: str, given: int, packed: int, limited: bool) -> None:
         )
 
 
-#: The end of the first line, behind cells in quotes, which may hold other ends.
-_FIRST_END = re.compile(rb'(?:[^"\r\n]|"[^"]*")*+(\r|\n)')
+#: A cell in quotes, or as much of one as has been read.
+_QUOTED = re.compile(rb'"[^"]*(?:"|$)')
 
 
 def _end_of_lines(chunk: bytes, quoted: bool) -> bytes:
     """What ends the lines of a file that begins so; quoted: cells in quotes may hold line feeds."""
-    if b"\r" in chunk[:-1] and b"\n" not in chunk:
-        return b"\r"
-    first = _FIRST_END.match(chunk) if quoted and b"\r\n" not in chunk else None
-    return first[1] if first else b"\n"
+    bare = _QUOTED.sub(b"", chunk) if quoted else chunk
+    return b"\r" if b"\r" in bare[:-1] and b"\n" not in bare else b"\n"
 
 
 def _whole_lines(chunks: Iterator[bytes], quoted: bool = False) -> Iterator[bytes | None]:

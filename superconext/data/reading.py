@@ -503,19 +503,26 @@ def read_texts(
 
 
 def labelled_texts(
-    path: str | Path, label: str, text_column: ColumnSpec = None, **reading: Any
+    path: str | Path,
+    label: str,
+    text_column: ColumnSpec = None,
+    known: Known | None = None,
+    **reading: Any,
 ) -> list[str]:
-    """Texts of a table, read as `read_texts` takes it, whose cell in the column `label` is not
-    empty; none of a file without such a column, or that cannot be read again."""
+    """Texts of a table, read as `read_texts` takes it, whose cell in the column `label` has a
+    label: a class that is known, whatever its name, or no word for none. None of a file without
+    such a column, or that cannot be read again."""
     found: list[str] = []
+    classes = {name.casefold() for name in known.classes} if known else set()
+    without = {"", *MISSING} - classes
     if not Path(path).is_file():
         return found
     with suppress(DataError):
-        stream = RowStream(path, text_column, labelled=False, beside=True, **reading)
+        stream = RowStream(path, text_column, labelled=False, known=known, beside=True, **reading)
         for block in stream:
             for text, cells in zip(block.texts, block.beside, strict=False):
                 named = {name.strip().casefold(): cell for name, cell in cells.items()}
-                if named.get(label.strip().casefold(), "").strip().casefold() not in ("", *MISSING):
+                if named.get(label.strip().casefold(), "").strip().casefold() not in without:
                     found.append(text)
     return found
 

@@ -159,10 +159,12 @@ class Session:
                     advance(done / total)
         except KeyboardInterrupt:
             # The plan may be a part of a search, of which the folder has more.
+            count = len(self.lines)
             of = f" of {total}" * (self.lines.keys() <= {fit.key for fit in plan})
+            verb = "fit is" if count == 1 and not of else "fits are"
             raise StoppedEarly(
-                f"interrupted; {len(self.lines)}{of} fits are in {self.request.out}: resume by "
-                "repeating the command"
+                f"interrupted; {count}{of} {verb} in {self.request.out}: resume by repeating the "
+                "command"
             ) from None
         return failed
 

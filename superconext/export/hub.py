@@ -148,18 +148,15 @@ def _cached(name: str, revision: str | None) -> Path:
     hub = _library("Loading from the Hub")
     asked = {"revision": revision, "library_name": "superconext"}
     with _hub_errors(name):
-        wanted = list(FETCHED)
         try:
-            files = (
-                hub.HfApi(library_name="superconext").repo_info(name, revision=revision).siblings
-            )
+            info = hub.HfApi(library_name="superconext").repo_info(name, revision=revision)
         except Exception:  # the cache may have it; else the same is raised below
-            files = []
+            wanted = list(FETCHED)
         else:
-            wanted = [file.rfilename for file in files if _is_of_runs(file.rfilename)]
-        # One by one in this thread: Ctrl-C would wait for threads that download.
-        for file in wanted if files else ():
-            hub.hf_hub_download(name, file, **asked)
+            wanted = [one.rfilename for one in info.siblings if _is_of_runs(one.rfilename)]
+            # One by one in this thread: Ctrl-C would wait for threads that download.
+            for file in wanted:
+                hub.hf_hub_download(name, file, **asked)
         return Path(hub.snapshot_download(name, allow_patterns=wanted, **asked))
 
 

@@ -52,6 +52,15 @@ def test_a_class_that_is_called_none_is_kept_where_a_run_knows_it(call, data, tm
     for words in ((), ("--drop-incomplete",), ("--drop-incomplete", "--fold-label-case")):
         told = json.loads(call("evaluate", run, file, "--json", *words).out)
         assert told["n"] == true["n"] == 60
+    file.write_text(file.read_text("utf-8").replace("NONE", "none"), encoding="utf-8")
+    said = call("evaluate", run, file, "--json", "--fold-label-case")
+    assert json.loads(said.out)["n"] == 60 and "is how a missing one is written" not in said.err
+    # Nor is such a row suggested to be labelled again.
+    pool = tmp_path / "pool.csv"
+    pool.write_text("label,text\nNONE,had jdid bzaf\n,walo hna\nnull,kif dima\n", encoding="utf-8")
+    said = call("suggest", run, pool, "-n", 9, "--json")
+    texts = {row["text"] for row in json.loads(said.out)}
+    assert texts == {"walo hna", "kif dima"}, said.err
     words = ("--prune", "--test", file, "--json", "--out", tmp_path / "small")
     said = call("export", run, *words)
     assert "without a label" not in said.err

@@ -249,6 +249,8 @@ def test_cells_with_line_feeds_in_a_table_whose_lines_end_otherwise(write):
         == expected.labels
     )
     # Where line feeds end the lines, a carriage return is a character as before.
+    odd = write("first.csv", "zwin\rbzaf,pos\nkhayb,neg\n")
+    assert read_labelled(odd, 1, 2).texts == ["zwin\rbzaf", "khayb"]
     odd = write("odd.csv", "label,text\npos,zwin\rbzaf\nneg,khayb\n")
     assert len(read_labelled(odd)) == 2
     plain = write("odd.txt", "zwin\rbzaf\nkhayb\n")
