@@ -284,6 +284,7 @@ def explain(
     from superconext.report.explain import explain as explain_texts
     from superconext.report.explain import nearest
 
+    texts = tuple(map(_decoded, texts))
     if bool(texts) == bool(file):
         raise click.UsageError("expected the texts to explain: as TEXTs, or in a file with --file")
     if not all(map(str.strip, texts)):
@@ -432,12 +433,24 @@ def merge(
             say_next(f"superconext train {reading_of(out, table)}{fold} --out RUN")
 
 
+def _decoded(text: str) -> str:
+    """A word of the command line as UTF-8, whatever the locale took its bytes for."""
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        raise click.UsageError(
+            f"found {text!a}, which is not UTF-8; expected TEXTs in UTF-8: put them into a "
+            "file, and name it with --file, and its --encoding"
+        ) from None
+
+
 def _show_words(explained: Explanation) -> None:
     """One sentence, words for the label blue, against it yellow, strong ones bold."""
     most = max(abs(value) for _, value in explained.words)
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     words = [
         click.style(word, fg="blue" if value > 0 else "yellow", bold=abs(value) > most / 2)
-        if abs(value) > most / 10
+        if abs(value) > most / 10 and not plain
         else word
         for word, value in explained.words
     ]

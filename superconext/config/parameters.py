@@ -117,6 +117,12 @@ class Parameter:
                 f"{self.name} = {value!r}: expected {_KIND[kind]}, got {type(value).__name__}; "
                 "change the value"
             )
+        for text in files_of(value) if kind is str else ():
+            if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise ConfigError(
+                    f"{self.name} = {text!a}: expected a name in UTF-8; rename the file, or "
+                    "set the locale that it was named in"
+                )
         if self.choices:
             choice = re.split("[+-]", value, maxsplit=1)[0] if self.additions else value
             if choice not in self.choices:

@@ -163,12 +163,12 @@ def _remembered(name: str, measure: Callable[[], float]) -> float:
     ]
     kind = hashlib.sha256("\n".join([torch.__version__, *limits, processor_kind()]).encode())
     key = f"{name} {kind.hexdigest()[:16]}"
-    file, known = cache_dir() / FILE, {}
+    known = {}
     with suppress(OSError, ValueError, TypeError):
-        known = dict(json.loads(file.read_text("utf-8")))
+        known = dict(json.loads((cache_dir() / FILE).read_text("utf-8")))
     if not isinstance(known.get(key), float):
         known[key] = measure()
         with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, known)
+            cache_dir().mkdir(parents=True, exist_ok=True)
+            write_json(cache_dir() / FILE, known)
     return float(known[key])

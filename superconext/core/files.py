@@ -77,7 +77,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
         yield temporary
         # Only setting the mask reads it; mkstemp's own mode would keep the file from the group.
         os.umask(mask := os.umask(0o022))
-        temporary.chmod(0o666 & ~mask)
+        with contextlib.suppress(OSError):  # of a mount that sets modes itself
+            temporary.chmod(0o666 & ~mask)
         sync(temporary)
         _place(temporary, path)
         sync(path.parent)

@@ -72,7 +72,7 @@ class TerminalProgress(Progress):
     """
 
     def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
+        self.quiet = quiet or sys.stderr is None
         self._written = time.monotonic()
 
     def say(self, line: str) -> None:
@@ -83,6 +83,8 @@ class TerminalProgress(Progress):
         self._write(f"warning: {line}")
 
     def _write(self, line: str) -> None:
+        if sys.stderr is None:  # closed, as by a daemon
+            return
         from tqdm import tqdm
 
         self._written = time.monotonic()

@@ -242,6 +242,7 @@ def _scaled(vectors: np.ndarray, scale: float) -> np.ndarray:
             f"found the number {largest:g} in a word vector; expected none beyond 65504, which "
             "half precision holds: leave the row out, or divide all vectors by one number"
         )
-    if scale == 1.0:
-        return np.asarray(vectors, dtype=np.float16)
-    return (np.asarray(vectors, dtype=np.float32) * np.float32(scale)).astype(np.float16)
+    with np.errstate(under="ignore"):  # of half precision, whatever the caller has set
+        if scale == 1.0:
+            return np.asarray(vectors, dtype=np.float16)
+        return (np.asarray(vectors, dtype=np.float32) * np.float32(scale)).astype(np.float16)

@@ -10,6 +10,7 @@ import shlex
 import tempfile
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -311,9 +312,10 @@ class Sentences:
 
     def _tokenised(self, advance: Advance) -> IO[str]:
         # No token holds white space, so a blank between two of them can be undone.
-        kept = tempfile.TemporaryFile(  # noqa: SIM115
-            "w+", encoding="utf-8", errors="surrogatepass", newline="\n", dir=self.scratch
-        )
+        with self._named():
+            kept = tempfile.TemporaryFile(  # noqa: SIM115
+                "w+", encoding="utf-8", errors="surrogatepass", newline="\n", dir=self.scratch
+            )
         weakref.finalize(self, kept.close)
         total = sum(map(_size, self.lines.paths)) or 1
         done = count = 0
@@ -352,11 +354,17 @@ class Sentences:
         return any(map(self.left_out.holds, chain([tokens], cells)))
 
     def _keep(self, kept: IO[str], line: str, flush: bool = False) -> None:
-        try:
+        with self._named():
             kept.write(line)
             if flush:
                 kept.flush()
-        except OSError as error:  # the file has no name that anybody would know
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Inside the block errors name the folder: the file has no name that anybody knows."""
+        try:
+            yield
+        except OSError as error:
             error.filename = str(self.scratch or tempfile.gettempdir())
             raise
 

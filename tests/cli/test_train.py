@@ -612,6 +612,7 @@ def test_help_and_version_import_nothing_heavy():
         (["--objective", "dualcl", "--options", "ensemble=some"], 2, "ensemble"),
         (["--options", "margin"], 2, "found 'margin', expected name=value"),
         (["--options", "n_positives=x"], 2, "expected a whole number"),
+        (["--unlabelled", "t\udce3.txt"], 2, "expected a name in UTF-8"),
     ],
 )
 def test_what_cannot_be_is_refused_before_baselines_are_fitted(

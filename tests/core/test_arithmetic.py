@@ -123,3 +123,13 @@ def test_a_model_trained_with_it_is_the_same_but_for_rounding(gain):
         (arithmetic.cache_dir() / arithmetic.FILE).unlink(missing_ok=True)
         answers.append(SuperConTextClassifier(**TINY).fit(TEXTS, LABELS).transform(TEXTS))
     np.testing.assert_allclose(*answers, atol=1e-3)
+
+
+def test_nothing_is_kept_where_no_home_is_known(gain, monkeypatch):
+    def unknown():
+        raise FileNotFoundError("no home")
+
+    gain(2.0)
+    monkeypatch.setattr(arithmetic, "cache_dir", unknown)
+    with fast_products():
+        assert PRECISION() == "medium"

@@ -1,6 +1,8 @@
 """Files appear whole or not at all."""
 
+import errno
 import json
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +36,12 @@ def test_json_refuses_what_is_no_number(tmp_path):
 def test_csv_has_every_column_of_every_row(tmp_path):
     write_csv(tmp_path / "x.csv", [{"a": 1}, {"a": 2, "b": "x,y"}])
     assert (tmp_path / "x.csv").read_text() == 'a,b\n1,\n2,"x,y"\n'
+
+
+def test_a_mount_that_sets_modes_itself_is_written_to(monkeypatch, tmp_path):
+    def refused(self, mode):
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(self))
+
+    monkeypatch.setattr(Path, "chmod", refused)
+    write_json(tmp_path / "x.json", 3)
+    assert (tmp_path / "x.json").read_text().strip() == "3"

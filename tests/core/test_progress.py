@@ -76,3 +76,12 @@ def test_the_work_goes_on_where_the_reader_of_the_messages_has_left():
         process.stderr.close()
         assert process.stdout.read() == "done\n"
     assert process.returncode == 0
+
+
+def test_a_closed_stderr_hears_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    told = progress.TerminalProgress()
+    told.say("a line")
+    told.warn("another")
+    with told.bar("thinking") as advance:
+        advance(0.5)

@@ -734,6 +734,16 @@ def test_a_fit_is_the_same_whatever_torch_is_set_to(state, changes, request):
         torch.set_default_dtype(before)
 
 
+def test_a_fit_is_the_same_whatever_numpy_raises(tmp_path):
+    # Half precision, in which vectors are kept, has no smaller number than 6e-8.
+    (file := tmp_path / "vectors.txt").write_text("film 1 1 0.5 -1\nunseen 0.1 0.3 1e-9 1\n")
+    parameters = {**TINY, "vectors": str(file)}
+    expected = SuperConTextClassifier(**parameters).fit(TEXTS, LABELS).predict_proba(NEW)
+    with np.errstate(all="raise"):
+        fitted = SuperConTextClassifier(**parameters).fit(TEXTS, LABELS)
+        assert np.array_equal(fitted.predict_proba(NEW), expected)
+
+
 def test_more_folds_than_texts_are_told():
     texts = [f"{word} {number}" for number in range(4) for word in ("zwin", "khayb")]
     with pytest.warns(UserWarning, match="cv: found texts for 8 folds, expected 30: 8 are used"):

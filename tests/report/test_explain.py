@@ -205,3 +205,31 @@ def test_wrong_usage_is_said(finished, tmp_path):
     assert call_main("explain", finished.folder, "x", "--file", finished.data.test).code == 2
     assert call_main("explain", finished.folder, "  ").code == 2
     blame(call_main("explain", tmp_path / "none", "x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "coloured"),
+    [("TERM", "xterm", True), ("TERM", "dumb", False), ("NO_COLOR", "1", False)],
+)
+def test_colours_are_left_out_where_they_are_not_wanted(monkeypatch, name, value, coloured):
+    import click
+
+    from superconext.cli.labelling import _show_words
+
+    monkeypatch.setattr(click, "echo", (shown := []).append)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    _show_words(explain(Counts(), [f"{GOOD[1]} {BAD[1]}"])[0])
+    assert ("\x1b[" in shown[0]) == coloured
+
+
+def test_words_of_a_command_are_utf8_in_any_locale(finished):
+    text = "فيلم zwin"
+    bytes_taken_apart = text.encode().decode("ascii", "surrogateescape")
+    expected = call_main("explain", finished.folder, text)
+    assert expected.code == 0 and expected == call_main(
+        "explain", finished.folder, bytes_taken_apart
+    )
+    said = call_main("explain", finished.folder, "caf\udce9")
+    assert said.code == 2 and "expected TEXTs in UTF-8" in said.err
