@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +127,8 @@ def export(
     warn_unfinished(run, manifest)
     reading = {**_recorded(manifest), **{name: value for name, value in reading.items() if value}}
     seen, model.seen = model.seen, None
+    # A name that tables have and plain text has not.
+    known = replace(model.known, text=text_column) if text_column else model.known
     label_type = str(manifest.get("label_type", "str"))
     facts: dict[str, Any] = {"format": form, "out": out}
     whole = model
@@ -139,7 +141,7 @@ def export(
             from superconext.export.prune import prune
 
             assert test is not None
-            wanted = _texts([expected], reading, model.known) if expected else None
+            wanted = _texts([expected], reading, known) if expected else None
             rows = _rows(model, run, test, columns | reading)
             model, report = prune(model, rows.texts, rows.labels, wanted, whole)
             facts["pruned"] = {"test": Path(test).name, **asdict(report)}
@@ -152,7 +154,7 @@ def export(
             assert train_file is not None
             rows = _rows(model, run, train_file, columns | reading)
             dev = _rows(model, run, test, columns | reading) if test else None
-            more = _texts(unlabelled, reading)
+            more = _texts(unlabelled, reading, known)
             facts["cost"] = _distil(model, seen, fresh, run, rows, dev, more, label_type)
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
@@ -196,7 +198,7 @@ def _rows(model: Model, run: str, path: str, reading: dict[str, Any]) -> Dataset
     return rows
 
 
-def _texts(paths: Sequence[str], reading: dict[str, Any], known: Known | None = None) -> list[str]:
+def _texts(paths: Sequence[str], reading: dict[str, Any], known: Known) -> list[str]:
     """The texts of files without labels."""
     from superconext.data.reading import read_texts
 

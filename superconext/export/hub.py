@@ -137,7 +137,7 @@ def cached(name: str, revision: str | None = None) -> Iterator[Path]:
 def _copy(snapshot: Path, place: Path) -> None:
     """Files of the cache, which holds links that a run folder must not have; no other folders."""
     for path in sorted([*snapshot.glob("*"), *snapshot.glob("figures/*")]):
-        if path.is_file():
+        if path.is_file() and _is_of_runs(path.relative_to(snapshot).as_posix()):
             copy = place / path.relative_to(snapshot)
             copy.parent.mkdir(exist_ok=True)
             shutil.copyfile(path, copy)
@@ -200,6 +200,11 @@ def _hub_errors(name: str) -> Iterator[None]:
         if code in (401, 403):
             problem = f"the Hub refuses this login ({code})"
             advice = "run hf auth login with a token that may write there"
+    except errors.HFValidationError as error:
+        raise ConfigError(
+            f"found {name!r} as the name of a model on the Hub ({_reason(error)}); expected "
+            "user/name, as in its web address: correct it"
+        ) from None
     except ValueError as error:  # a name that leads out of the folder
         raise RunError(
             f"{name}: found what no run has ({_reason(error)}), expected the files of a run: do "

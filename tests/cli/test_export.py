@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
+import superconext
 from superconext.runs.folder import load_model
-from tests.cli.conftest import rows
+from tests.cli.conftest import rows, write_table
 
 TEXTS = [text for _, text in rows(10, seed=4)]
 
@@ -134,3 +135,45 @@ def test_onnxruntime_answers_for_predict_and_embed(call, finished, tmp_path):
         assert call("embed", run, finished.data.test, "--out", tmp_path / name).code == 0
     vectors = [np.load(tmp_path / name) for name in ("a.npy", "b.npy")]
     assert vectors[1].dtype == np.float32 and np.allclose(*vectors, atol=1e-5)
+
+
+def test_the_loss_is_told_against_the_run_where_words_are_left_out_too(call, finished, tmp_path):
+    out, test = tmp_path / "small", finished.data.test
+    words = ("--prune", "--test", test, "--vocabulary-min-count", 1000, "--json")
+    said = call("export", finished.folder, *words, "--out", out)
+    assert said.code == 0, said.err
+    told = json.loads(said.out)["pruned"]
+    whole, small = (
+        json.loads(call("predict", folder, test, "--json").out) for folder in (finished.folder, out)
+    )
+    changed = [a["label"] != b["label"] for a, b in zip(whole, small, strict=True)]
+    assert told["labels_changed"] == sum(changed) > 0
+    for folder, name in ((finished.folder, "accuracy_before"), (out, "accuracy_after")):
+        scores = json.loads(call("evaluate", folder, test, "--json").out)
+        assert told[name] == pytest.approx(scores["accuracy"])
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["vocabulary_min_count"] == 1000 and manifest["pruned"]["rows"] == 12
+    assert "command" not in manifest
+
+
+def test_an_onnx_export_tells_what_run_it_was_made_of(call, finished, tmp_path):
+    for name in ("onnx", "onnxruntime"):
+        pytest.importorskip(name, reason="needs the onnx extra")
+    out = tmp_path / "out"
+    assert call("export", finished.folder, "--format", "onnx", "--out", out).code == 0
+    readme = (out / "README.md").read_text(encoding="utf-8")
+    assert f"Made of the run `{finished.folder.name}` by" in readme
+
+
+def test_classes_that_differ_in_case_alone_stay_apart(call, tmp_path):
+
+    texts = ["zwin bzaf", "khayb bzaf", "film zwin", "film khayb"] * 6
+    given = {"vector_method": "random", "epochs": 6, "hidden_size": 4, "vector_dimension": 4}
+    model = superconext.SuperConTextClassifier(**given).fit(texts, ["Pos", "pos"] * 12)
+    model.save(tmp_path / "run")
+    test = write_table(tmp_path / "a.tsv", [("Pos", "zwin had"), ("pos", "khayb had")] * 3)
+    words = ("--prune", "--test", test, "--out", tmp_path / "out", "--json")
+    said = call("export", tmp_path / "run", *words)
+    assert said.code == 0, said.err
+    right = (model.predict(["zwin had", "khayb had"]) == ["Pos", "pos"]).mean()
+    assert json.loads(said.out)["pruned"]["accuracy_before"] == pytest.approx(right) and right > 0.5

@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from superconext.core.files import file_sha256
+from superconext.runs.folder import load_model
 from tests.cli.conftest import blame, call_main, environment, rows, write_table
 
 # Labels
@@ -565,3 +566,16 @@ def test_texts_longer_than_a_run_reads_are_counted(call, data, tmp_path):
         assert "(--max-length of train), and 2 of 43 texts are longer" in told.err
         assert "tokens" not in call(verb, run, long, "--quiet").err
         assert "tokens" not in call(verb, run, data.test).err
+
+
+@pytest.mark.parametrize(
+    "content", ["id,text,جملتي\n1,walou,kolchi zwin\n", "جملتي,id\nkolchi zwin,walou\n"]
+)
+def test_expected_words_are_those_of_the_column_of_training(call, named, tmp_path, content):
+    test, expected = tmp_path / "x.csv", tmp_path / "expected.csv"
+    test.write_text("حكم,id,جملتي\nneg,1,zwin had\n", "utf-8")
+    expected.write_text(content, "utf-8")
+    words = ("--prune", "--test", test, "--expected", expected, "--out", tmp_path / "small")
+    said = call("export", named, *words)
+    assert said.code == 0, said.err
+    assert load_model(tmp_path / "small").indexer.oov_vectors.words == ["kolchi"]

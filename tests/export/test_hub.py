@@ -18,7 +18,7 @@ import pytest
 import superconext
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.data.duplicates import SeenTexts
-from superconext.export.hub import FETCHED, parse_address, pull, push
+from superconext.export.hub import FETCHED, cached, parse_address, pull, push
 from superconext.probe.group_priors import GroupPriors
 from superconext.runs.folder import SEEN, load_model, save_run
 from tests.cli.conftest import call_main, environment
@@ -325,3 +325,97 @@ def test_a_local_load_never_touches_it(run):
     words = [sys.executable, "-c", program, str(run)]
     said = subprocess.run(words, capture_output=True, env=environment(), check=False)
     assert said.returncode == 0, said.stderr.decode()
+
+
+def test_a_revision_is_answered_by_its_own_files(hub, run, tmp_path):
+    """Also where it has a file that the main branch lacks."""
+    push(run, NAME)
+    first = hub.repositories[NAME].branches["main"]
+    priors = GroupPriors({"": np.array([0.8, 0.1, 0.1])}, np.ones(3) / 3)
+    save_run(replace(make_model(50), priors=priors), tmp_path / "other")
+    push(tmp_path / "other", NAME, revision="try-2")
+    ours, theirs = (load_model(folder).probabilities(TEXTS) for folder in (run, tmp_path / "other"))
+    assert not np.array_equal(ours, theirs)
+    pull(f"{NAME}@try-2", tmp_path / "down")
+    assert np.array_equal(load_model(tmp_path / "down").probabilities(TEXTS), theirs)
+    pull(NAME, tmp_path / "again", revision="try-2")
+    assert np.array_equal(load_model(tmp_path / "again").probabilities(TEXTS), theirs)
+    for address, expected in (("", ours), ("@try-2", theirs), (f"@{first}", ours)):
+        found = superconext.load(f"hf://{NAME}{address}").predict_proba(TEXTS)
+        assert np.array_equal(found, expected), address
+    with cached(NAME, "try-2") as folder:
+        assert np.array_equal(load_model(folder).probabilities(TEXTS), theirs)
+    assert not folder.exists()
+
+
+def test_a_branch_that_is_there_is_pushed_to_again(hub, run):
+    for message in ("One", "Two"):
+        push(run, NAME, revision="draft", message=message)
+    repository = hub.repositories[NAME]
+    assert repository.messages == ["One", "Two"] and {*repository.branches} == {"main", "draft"}
+
+
+def test_scores_and_history_go_up_and_come_down(hub, run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    for name, content in (("metrics.json", "{}"), ("history.csv", "epoch,loss\n")):
+        (folder / name).write_text(content, encoding="utf-8")
+    push(folder, NAME)
+    pull(NAME, tmp_path / "down")
+    for name in ("metrics.json", "history.csv"):
+        assert (tmp_path / "down" / name).read_bytes() == (folder / name).read_bytes()
+    assert not (tmp_path / "down" / "predictions.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "visibility"), [((), None), (("--public",), "public"), (("--private",), "private")]
+)
+def test_the_account_decides_who_sees_a_new_repository_unless_it_is_said(
+    hub, run, words, visibility
+):
+    said = call_main("push", run, NAME, *words)
+    assert said.code == 0, said.err
+    assert hub.repositories[NAME].visibility == visibility
+
+
+def test_why_it_is_offline_is_told(hub, run, tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    hub.stop()
+    with pytest.raises(RunError, match=f"^{NAME}: the Hub cannot be reached, and it is not in the"):
+        pull(NAME, tmp_path / "down")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(RunError, match=f"^{NAME}: HF_HUB_OFFLINE is set, and it is not in the cac"):
+        pull(NAME, tmp_path / "down")
+    with pytest.raises(RunError, match=f"^{NAME}: HF_HUB_OFFLINE is set; expected"):
+        push(run, NAME)
+
+
+def test_what_the_cache_has_beside_a_run_is_not_copied(hub, run, tmp_path):
+    """As after `hf download` of a repository that holds more."""
+    import huggingface_hub
+
+    push(run, NAME)
+    repository = hub.repositories[NAME]
+    repository.commits[repository.branches["main"]] |= {"x/y.bin": b"", "figures/a/b.png": b""}
+    huggingface_hub.snapshot_download(NAME)
+    pull(NAME, tmp_path / "down")
+    assert not {path.name for path in (tmp_path / "down").rglob("*")} & {"x", "y.bin", "a"}
+
+
+@pytest.mark.parametrize("name", ["zahra/my--model", "zahra/a..b", "zahra/m.git"])
+def test_a_name_that_the_hub_has_for_no_model_is_told_as_such(hub, run, tmp_path, name):
+    for call in (lambda: push(run, name), lambda: pull(name, tmp_path / "down")):
+        with pytest.raises(ConfigError, match="expected user/name"):
+            call()
+
+
+def test_no_program_is_copied_from_the_cache(hub, run, tmp_path):
+    import huggingface_hub
+
+    push(run, NAME)
+    repository = hub.repositories[NAME]
+    repository.commits[repository.branches["main"]] |= {"model.pkl": b"", "hubconf.py": b""}
+    huggingface_hub.snapshot_download(NAME)
+    pull(NAME, tmp_path / "down")
+    assert not {path.name for path in (tmp_path / "down").iterdir()} & {"model.pkl", "hubconf.py"}

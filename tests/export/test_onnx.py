@@ -1,5 +1,6 @@
 """ONNX gives torch's numbers, for any batch, length and word."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -7,13 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from superconext.core.blank import is_blank
-from superconext.core.errors import MissingExtraError, RunError
+from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.encoders.base import Encoder
 from superconext.export import onnx_folder, onnx_model
 from superconext.export.onnx_folder import tolerance_of, write_onnx
 from superconext.export.onnx_model import OnnxModel, run_session
+from superconext.probe.logistic_regression import LogisticRegressionProbe
 from tests.cli.conftest import environment
 from tests.export.conftest import SENTENCES, labels_of
 
@@ -160,3 +163,51 @@ def test_a_probe_on_features_of_unit_length_answers_alike(model, tmp_path):
     write_onnx(other, tmp_path)
     answers = OnnxModel(tmp_path).probabilities(SENTENCES)
     assert np.abs(answers - other.probabilities(SENTENCES)).max() < 1e-5
+
+
+one_shape = pytest.mark.parametrize("fitted", ["plain"], indirect=True)
+
+
+@one_shape
+def test_a_probe_that_is_not_the_packages_own_is_refused(model, tmp_path):
+    class Other(LogisticRegressionProbe):
+        def decision(self, features):
+            return -super().decision(features)
+
+    with pytest.raises(ConfigError, match="expected a logistic regression, which ONNX can hold"):
+        write_onnx(replace(model, probe=Other(**vars(model.probe))), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@one_shape
+def test_sentences_of_zeros_have_no_length_and_an_answer(model, tmp_path):
+    encoders = copy.deepcopy(model.encoders)
+    with torch.no_grad():
+        for encoder in encoders:
+            for part in (*encoder.forwards.parameters(), *encoder.backwards.parameters()):
+                part.zero_()
+    zero = replace(model, encoders=encoders, probe=replace(model.probe, unit_length=True))
+    assert not zero.features(SENTENCES).any()
+    write_onnx(zero, tmp_path)
+    found = OnnxModel(tmp_path).probabilities(SENTENCES)
+    assert np.abs(found - zero.probabilities(SENTENCES)).max() < 1e-9
+
+
+@one_shape
+@pytest.mark.parametrize("wrong", ["new words", "padding", "order"])
+def test_a_graph_that_reads_something_wrongly_is_not_exported(model, tmp_path, monkeypatch, wrong):
+    def faulty(session, ids, oov_words):
+        if wrong == "new words":
+            oov_words = np.zeros_like(oov_words)
+        elif wrong == "padding":
+            ids = np.where(ids == 0, 1, ids)
+        else:
+            scores, sentence = run_session(session, ids, oov_words)
+            return scores, sentence[::-1]
+        return run_session(session, ids, oov_words)
+
+    # The texts alone are not to find it.
+    monkeypatch.setattr(onnx_folder, "difference_on_texts", lambda *_: 0.0)
+    monkeypatch.setattr(onnx_folder, "run_session", faulty)
+    with pytest.raises(RunError, match="onnxruntime and torch differ by"):
+        write_onnx(model, tmp_path)

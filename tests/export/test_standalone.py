@@ -23,6 +23,7 @@ from superconext.core.arrays import read_arrays
 from superconext.core.blank import is_blank
 from superconext.core.errors import DataError, MissingExtraError, RunError
 from superconext.export import onnx_model
+from superconext.export.exported_model import checked_facts, load_export
 from superconext.export.onnx_folder import (
     difference_on_texts,
     generated_texts,
@@ -30,9 +31,12 @@ from superconext.export.onnx_folder import (
     write_rest,
 )
 from superconext.export.onnx_model import OnnxModel
+from superconext.export.standalone import write_standalone
+from superconext.runs.folder import save_run
 from tests.cli.conftest import call_main
 from tests.estimator.test_contract import LABELS, TEXTS, TINY
 from tests.export.conftest import labels_of
+from tests.runs.test_folder import make_model
 
 KINDS = {
     "encoder": {},
@@ -400,3 +404,89 @@ def test_an_onnxruntime_that_is_too_old_is_told(tmp_path, monkeypatch):
     with pytest.raises(MissingExtraError, match=r"model\.onnx needs onnxruntime 1\.20\.1 or newer"):
         onnx_model.session_of(tmp_path / "model.onnx")
     monkeypatch.delitem(sys.modules, "onnxruntime")
+
+
+@pytest.mark.parametrize("model", ["encoder"], indirect=True)
+def test_threads_reach_onnxruntime(model, export, tmp_path):
+    folder = export[1]
+    if importlib.util.find_spec("onnxruntime"):
+        options = load_export(folder, threads=3)._session.get_session_options()
+        assert options.intra_op_num_threads == 3
+    told = FAKE.replace("CLASSES", str(len(model.classes))).replace(
+        "options, providers): ...",
+        "options, providers): print('threads', options.intra_op_num_threads, file=sys.stderr)",
+    )
+    (tmp_path / "onnxruntime.py").write_text("import sys\n" + told)
+    words = [sys.executable, str(folder / "classify.py"), "--threads", "3"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    said = subprocess.run(words, input=b"zwin\n", capture_output=True, env=env, check=False)
+    assert said.returncode == 0 and said.stderr.splitlines()[0] == b"threads 3", said.stderr
+
+
+@pytest.mark.parametrize("model", ["encoder"], indirect=True)
+def test_texts_that_are_not_read_to_their_end_are_counted_over_all_parts(model, export, tmp_path):
+    (tmp_path / "onnxruntime.py").write_text(FAKE.replace("CLASSES", str(len(model.classes))))
+    most = model.config.max_length
+    texts = ["zwin"] * 2100
+    for place in (0, 1023, 1024, 2099):
+        texts[place] = "zwin " * (most + 1)
+    words = [sys.executable, str(export[1] / "classify.py")]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    given = "".join(f"{text}\n" for text in texts).encode()
+    said = subprocess.run(words, input=given, capture_output=True, env=env, check=False)
+    assert said.stderr.decode().endswith(", and 4 of 2100 texts are longer\n"), said.stderr
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        None,
+        {"text": "Post", "label": "Label"},
+        {"text": 1, "label": 0},
+        {"text": "a", "label": None},
+    ],
+)
+def test_columns_of_training_go_along(columns, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"a graph")
+    model = make_model(20)
+    model.columns = columns
+    write_rest(model, tmp_path, "my-run")
+    facts = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert checked_facts(facts) == (model.classes, columns)
+    assert "Made of the run `my-run` by" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"classes": ["a"]}, "not two labels or more that differ"),
+        ({"classes": ["a", "b", "a"]}, "not two labels or more that differ"),
+        ({"columns": {"text": "a", "label": ["b"]}}, "no names of columns"),
+        ({"columns": {"text": ["a"], "label": "b"}}, "no names of columns"),
+        ({"columns": ["a", "b"]}, "no names of columns"),
+    ],
+)
+def test_facts_that_no_export_has(change, told):
+    with pytest.raises(ValueError, match=told):
+        checked_facts({"classes": ["a", "b"], "columns": None, **change})
+
+
+def test_facts_of_an_export_without_columns():
+    assert checked_facts({"classes": ["a", "b"]}) == (["a", "b"], None)
+    with pytest.raises(LookupError):
+        checked_facts({"columns": None})
+
+
+def test_a_run_with_a_program_of_its_own_is_a_run(tmp_path):
+    save_run(make_model(20), tmp_path / "run")
+    (tmp_path / "run" / "classify.py").write_text("print('mine')\n", encoding="utf-8")
+    assert load_export(tmp_path / "run") is None
+    assert superconext.load(tmp_path / "run").predict(["zwin"]).shape == (1,)
+
+
+def test_a_label_is_one_line_of_the_readme(tmp_path):
+    labels = ["very\ngood", "bad\t one", *map(str, range(30))]
+    write_standalone(tmp_path, ["numpy"], "static_model", "StaticModel(HERE)", labels, "r")
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "Labels: `very good`, `bad one`, `0`, " in readme
+    assert "`17`" in readme and "`18`" not in readme

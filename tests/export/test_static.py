@@ -708,3 +708,130 @@ def test_a_student_does_not_learn_from_what_it_is_measured_on(tmp_path, monkeypa
     told = write_static(by_a_word(), tmp_path, [*texts, texts[5], " "], dev, Progress())
     assert learned == texts[4:]
     assert told["learned"] == 16 and told["rows"] == 5
+
+
+def test_weights_that_are_not_those_listed_and_another_format_are_refused(tmp_path, monkeypatch):
+    """Also where the file is whole, and all that this version would read of the facts is there."""
+    monkeypatch.setattr(static_folder, "_STEPS", 2)
+    monkeypatch.setattr(static_folder, "epochs_of", lambda rows: 1)
+    dev = Dataset(["zwin bzaf", "khayb bzaf"], ["pos", "neg"])
+    write_static(by_a_word(), tmp_path, ["had zwin", "had khayb"], dev, Progress())
+    whole = (tmp_path / WEIGHTS).read_bytes()
+    (tmp_path / WEIGHTS).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(RunError, match=f"{WEIGHTS} is not what {FACTS} lists"):
+        StaticModel(tmp_path)
+    (tmp_path / WEIGHTS).write_bytes(whole)
+    facts = json.loads((tmp_path / FACTS).read_text(encoding="utf-8"))
+    (tmp_path / FACTS).write_text(json.dumps({**facts, "format": 2}), encoding="utf-8")
+    with pytest.raises(RunError, match="format 2, this version reads 1"):
+        StaticModel(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["table", "A", "a", "B", "b"])
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path, name):
+    shapes = {"table": (16, 3), "A": (3, 4), "a": (4,), "B": (4, 2), "b": (2,)}
+
+    def written(shapes):
+        arrays = {key: np.ones(shape, np.float32) for key, shape in shapes.items()}
+        save_file(arrays, tmp_path / WEIGHTS)
+        facts = {"format": 1, "classes": ["a", "b"], "columns": None}
+        files = {WEIGHTS: file_sha256(tmp_path / WEIGHTS)}
+        (tmp_path / FACTS).write_text(json.dumps({**facts, "files": files}), encoding="utf-8")
+        return StaticModel(tmp_path)
+
+    assert np.allclose(written(shapes).probabilities(["zwin"]), 0.5)
+    *rows, last = shapes[name]
+    with pytest.raises(RunError, match="holds arrays that do not fit together"):
+        written({**shapes, name: (16, last + 1) if name == "table" else (last + 5, *rows)})
+
+
+def test_of_a_piece_64_characters_are_read():
+    """Else a student that was written before would answer otherwise, and without a word."""
+    letters = "abcdefghijklmnopqrstuvwxyz" * 3
+    pieces = [letters[:64], letters[:65], letters[:70], letters[:63]]
+    found = {}
+    for places, parts in hashed(pieces, 17):
+        found |= {
+            place: rows.tolist() for place, rows in zip(places.tolist(), parts.T, strict=True)
+        }
+    assert found[0] == found[1] == found[2] and len(found[0]) == 1 + 65 + 64 + 63
+    assert len(found[3]) == len(found[0]) - 3
+
+
+def test_a_student_is_learned_at_a_falling_rate_in_a_new_order_and_leaves_chance_alone(monkeypatch):
+    rates, orders, plain = [], [], static_folder.Bags.batch
+
+    class Watched(torch.optim.Adam):
+        def step(self, *given):
+            rates.append(self.param_groups[0]["lr"])
+            return super().step(*given)
+
+    monkeypatch.setattr(torch.optim, "Adam", Watched)
+    monkeypatch.setattr(static_folder, "_STEPS", 4)
+    monkeypatch.setattr(static_folder, "epochs_of", lambda rows: 1)
+    monkeypatch.setattr(
+        static_folder.Bags, "batch", lambda own, rows: orders.append(rows) or plain(own, rows)
+    )
+    texts, answers = [f"zwin {k}" for k in range(40)], np.full((40, 2), 0.5)
+    before = torch.get_rng_state()
+    arrays = distil(texts, answers, seed=3, advance=lambda share: None)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert rates == pytest.approx([static_folder._RATE * share for share in (1, 0.75, 0.5, 0.25)])
+    assert len({tuple(rows.tolist()) for rows in orders}) == 4
+    assert all(sorted(rows.tolist()) == list(range(40)) for rows in orders)
+    kinds = {name: array.dtype for name, array in arrays.items()}
+    assert kinds == {"table": np.float16, **dict.fromkeys("AaBb", np.float32)}
+
+
+def test_of_a_long_file_every_row_is_beside_its_own_label(made, tmp_path):
+    """Of several blocks, each answered in several parts; the name of the file in capitals."""
+    file, out = tmp_path / "many.csv", tmp_path / "LABELS.CSV"
+    lines = [f"{k},{('zwin', 'khayb')[k % 3 == 0]} {k}\n" for k in range(5000)]
+    file.write_text("id,text\n" + "".join(lines), encoding="utf-8")
+    said = classify(made, file, "--keep", "id", "--out", out)
+    assert said.returncode == 0, said.stderr
+    assert said.stderr.decode().splitlines()[-1] == f"{out}: 5000 rows"
+    head, *found = out.read_text(encoding="utf-8-sig").splitlines()
+    assert head == "label,text,id" and out.read_bytes().startswith(b"\xef\xbb\xbf")
+    rows = [row.split(",") for row in found]
+    assert [row[2] for row in rows] == [row[1].split()[1] for row in rows]
+    assert [row[2] for row in rows] == [str(k) for k in range(5000)]
+    expected = StaticModel(made[0] / "out").predict([row[1] for row in rows])
+    assert [row[0] for row in rows] == expected.tolist() and len({*expected}) == 2
+
+
+def test_a_closed_pipe_is_no_success(made, tmp_path):
+    file = tmp_path / "many.txt"
+    file.write_text("zwin bzaf\n" * 20_000, encoding="utf-8")
+    words = [sys.executable, str(made[0] / "out" / "classify.py"), str(file)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 1
+
+
+def test_the_service_of_a_folder_names_the_package_that_it_lacks(made):
+    program = (
+        "import sys\nsys.modules['starlette'] = None\nsys.argv = ['serve.py']\n"
+        f"sys.path[:0] = [{str(made[0] / 'out')!r}]\nimport serve\nserve.main()\n"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    told = b"error: found no starlette; expected it: pip install starlette\n"
+    assert (said.returncode, said.stderr) == (1, told)
+
+
+@pytest.mark.parametrize("more", [(), ("--text-column", "Post", "--label-column", "Label")])
+def test_unlabelled_tables_are_read_by_the_column_of_training(made, tmp_path, monkeypatch, more):
+    learned, distil = [], static_folder.distil
+    monkeypatch.setattr(
+        static_folder, "distil", lambda texts, *rest: learned.extend(texts) or distil(texts, *rest)
+    )
+    monkeypatch.setattr(static_folder, "_STEPS", 2)
+    table = tmp_path / "more.csv"
+    table.write_text("id,Post,text\n1,zwin jdid,a remark\n", encoding="utf-8")
+    given = ("--train", made[0] / "train.tsv", "--unlabelled", table, *more)
+    said = call_main(
+        "export", made[0] / "run", "--format", "static", *given, "--out", tmp_path / "o"
+    )
+    assert said.code == 0, said.err
+    assert "zwin jdid" in learned and "a remark" not in learned

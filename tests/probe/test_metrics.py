@@ -10,6 +10,7 @@ from superconext.probe.metrics import (
     collapse_report,
     collapse_warning,
     expected_calibration_error,
+    probability_metrics,
 )
 
 
@@ -99,3 +100,26 @@ def test_a_row_that_is_surely_wrong_costs_its_whole_log_loss():
     accuracy, likelihood = dev_score(probabilities, np.array([0, 1, -1, 0]))
     assert accuracy == pytest.approx(1 / 3)
     assert likelihood == pytest.approx(np.log([0.9, 1e-6, 1e-12]).mean())
+
+
+def test_a_class_that_nobody_names_is_in_no_mean():
+    scores = classification_metrics(["a", "b"], ["a", "b"], ["a", "b", "c"])
+    assert scores["f1_macro"] == scores["f1_weighted"] == 1 and scores["per_class"]["c"]["f1"] == 0
+
+
+@pytest.mark.parametrize(("cosine", "collapsed"), [(0.94, False), (0.96, True)])
+def test_collapse_begins_at_a_mean_cosine_of_95_hundredths(cosine, collapsed):
+    rows = np.array([[1, 0], [cosine, np.sqrt(1 - cosine**2)]])
+    report = collapse_report(rows)
+    assert report["mean_cosine"] == pytest.approx(cosine)
+    assert report["collapsed"] is collapsed
+
+
+def test_one_sentence_is_one_point():
+    report = collapse_report(np.ones((1, 4), np.float32))
+    assert report["mean_cosine"] == report["effective_rank"] == 1 and report["collapsed"]
+
+
+def test_no_rows_have_no_calibration_error():
+    assert expected_calibration_error(np.empty((0, 2)), [], ["a", "b"]) == 0
+    assert probability_metrics([], np.empty((0, 2)), ["a", "b"]) == {"n": 0}

@@ -233,3 +233,38 @@ def test_words_of_a_command_are_utf8_in_any_locale(finished):
     )
     said = call_main("explain", finished.folder, "caf\udce9")
     assert said.code == 2 and "expected TEXTs in UTF-8" in said.err
+
+
+def test_each_text_of_many_is_explained_for_the_label_asked_of_it(monkeypatch):
+    monkeypatch.setattr("superconext.report.explain._AT_ONCE", 8)
+    texts = [f"had {word} {k}" for k, word in enumerate([*GOOD, *BAD])]
+    labels = [("neg", "pos", None)[k % 3] for k in range(12)]
+    found = explain(Counts(), texts, labels)
+    assert [one.text for one in found] == texts
+    for one, label in zip(found, labels, strict=True):
+        good = one.text.split()[1] in GOOD
+        assert one.label == (label or ("pos" if good else "neg"))
+        sign = 1 if (one.label == "pos") == good else -1
+        assert one.words[1][1] == pytest.approx(sign) and one.words[0][1] == pytest.approx(0)
+        assert one.probability == pytest.approx(1 / (1 + np.exp(-sign)))
+
+
+def test_an_answer_that_is_quite_sure_has_finite_contributions():
+    class Sure(Counts):
+        def probabilities(self, texts):
+            return np.array([[0.0, 1.0] if "zwin" in text else [1.0, 0.0] for text in texts])
+
+    (found,) = explain(Sure(), ["had zwin"])
+    (same, other) = (value for _, value in found.words)
+    assert same == 0 and 20 < other < 100
+
+
+def test_nearest_of_many_rows_are_those_of_few():
+    draw = np.random.default_rng(0)
+    some, others = draw.normal(size=(2100, 3)), draw.normal(size=(20, 3))
+    places, cosines = nearest(some, others, 2)
+    assert places.shape == cosines.shape == (2100, 2)
+    for row in (0, 1023, 1024, 2047, 2048, 2099):
+        alone = nearest(some[row : row + 1], others, 2)
+        assert places[row].tolist() == alone[0][0].tolist()
+        np.testing.assert_allclose(cosines[row], alone[1][0], atol=1e-6)

@@ -280,3 +280,20 @@ def test_the_seed_is_that_of_the_groups_too(monkeypatch):
     monkeypatch.setattr("superconext.report.suggest.select", first)
     suggest(Ensemble(), pool([f"odd number {k} {chr(97 + k) * 9}" for k in range(8)]), 2, seed=7)
     assert seeds == [7]
+
+
+def test_of_many_texts_some_are_drawn_at_random(monkeypatch):
+    monkeypatch.setattr("superconext.report.suggest.POOL", 12)
+    draw = np.random.default_rng(0)
+    texts = [
+        " ".join("".join(draw.choice([*"abdhklmnrsz"], 7)) for _ in range(4)) for _ in range(40)
+    ]
+    lines, told = [], []
+    for seed in (1, 1, 2):
+        found = suggest(Ensemble(), pool(texts), 12, seed=seed, tell=told.append)
+        lines.append(sorted(one.line for one in found))
+        assert len(found) == 12 and all(texts[one.line - 1] == one.text for one in found)
+    assert lines[0] == lines[1] != lines[2] and lines[0][-1] > 20
+    assert told == [f"12 of {len(texts)} texts, drawn at random, are considered"] * 3
+    told.clear()
+    assert len(suggest(Ensemble(), pool(texts[:12]), 3, tell=told.append)) == 3 and not told

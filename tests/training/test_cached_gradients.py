@@ -103,3 +103,20 @@ def test_training_with_cached_gradients_repeats_the_plain_training(few_tokens, m
         weights.append(trainer.weights())
     for name, value in weights[0].items():
         assert torch.allclose(value, weights[1][name], atol=1e-9), name
+
+
+def test_one_part_and_an_encoder_that_is_only_read_need_no_second_pass(monkeypatch):
+    monkeypatch.setattr(cached_gradients, "_cached", None)
+    trainer = make_trainer("cross_entropy")
+    trainer.objective(trainer._batch(np.arange(20)))[0].backward()
+    assert all(p.grad is not None for p in trainer.encoder.forwards.parameters())
+    trainer = make_trainer("cross_entropy", mini_batch_size=5)
+    with torch.no_grad():
+        trainer._batch(np.arange(20))
+
+
+def test_an_encoder_that_keeps_much_of_a_token_gets_fewer_at_once():
+    lengths = np.arange(1000) % 20 + 1
+    parts = cached_gradients._parts(lengths, cached_gradients.MOST_KEPT // 100, None)
+    assert sorted(np.concatenate(parts)) == list(range(1000))
+    assert max(lengths[part].sum() for part in parts) < 100 + 20 and len(parts) < 150
