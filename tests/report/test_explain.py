@@ -231,7 +231,7 @@ def test_words_of_a_command_are_utf8_in_any_locale(finished):
     assert expected.code == 0 and expected == call_main(
         "explain", finished.folder, bytes_taken_apart
     )
-    said = call_main("explain", finished.folder, "caf\udce9")
+    said = call_main("explain", finished.folder, "tr\udce9s")
     assert said.code == 2 and "expected TEXTs in UTF-8" in said.err
 
 
