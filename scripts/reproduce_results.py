@@ -601,24 +601,24 @@ def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
 
 
 def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Accuracy on test of what learned from all rows of a set, by seeds; seconds of the fastest
-    fit."""
+    """Accuracy on test of what learned from all rows of a set, by seeds; seconds of each set's
+    fastest fit, the least and the most of them."""
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         if (row["rows"], row["shots"]) == ("test", "all"):
             found.setdefault((row["system"], row["set"]), []).append(row)
     names = sorted({name for _, name in found})
-    lines = [["system", *(head for name in names for head in (name, "seconds"))]]
+    lines = [["system", *names, "seconds"]]
     for system in (one for one in TRANSFORMERS if any(one == known for known, _ in found)):
-        cells = []
+        cells, fastest = [], []
         for name in names:
             fits = found.get((system, name), [])
             scores = [100 * float(row["accuracy"]) for row in fits]
             sd = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
             cells.append(f"{statistics.mean(scores):.1f}{sd}" if fits else "")
-            taken = [float(row["seconds"]) for row in fits]
-            cells.append(f"{min(taken):.0f}" if fits else "")
-        lines.append([TRANSFORMERS[system], *cells])
+            fastest += [min(float(row["seconds"]) for row in fits)] if fits else []
+        ends = (f"{seconds:.0f}" for seconds in (min(fastest), max(fastest)))
+        lines.append([TRANSFORMERS[system], *cells, " to ".join(dict.fromkeys(ends))])
     return lines
 
 
