@@ -816,8 +816,8 @@ def test_the_service_of_a_folder_names_the_package_that_it_lacks(made):
         f"sys.path[:0] = [{str(made[0] / 'out')!r}]\nimport serve\nserve.main()\n"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    told = b"error: found no starlette; expected it: pip install starlette\n"
-    assert (said.returncode, said.stderr) == (1, told)
+    told = b"error: found no starlette; expected it: pip install starlette"
+    assert said.returncode == 1 and said.stderr.startswith(told)
 
 
 @pytest.mark.parametrize("more", [(), ("--text-column", "Post", "--label-column", "Label")])
