@@ -118,11 +118,13 @@ class Parameter:
                 "change the value"
             )
         for text in files_of(value) if kind is str else ():
-            if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
                 raise ConfigError(
-                    f"{self.name} = {text!a}: expected a name in UTF-8; rename the file, or "
-                    "set the locale that it was named in"
-                )
+                    f"{self.name} = {text!a}: expected a name in UTF-8, which a run can record: "
+                    "rename the file, or set LC_ALL=C.UTF-8"
+                ) from None
         if self.choices:
             choice = re.split("[+-]", value, maxsplit=1)[0] if self.additions else value
             if choice not in self.choices:

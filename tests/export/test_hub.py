@@ -397,10 +397,12 @@ def test_what_the_cache_has_beside_a_run_is_not_copied(hub, run, tmp_path):
 
     push(run, NAME)
     repository = hub.repositories[NAME]
-    repository.commits[repository.branches["main"]] |= {"x/y.bin": b"", "figures/a/b.png": b""}
+    more = ("x/y.bin", "figures/a/b.png", "model.pkl", "hubconf.py")
+    repository.commits[repository.branches["main"]] |= dict.fromkeys(more, b"")
     huggingface_hub.snapshot_download(NAME)
     pull(NAME, tmp_path / "down")
-    assert not {path.name for path in (tmp_path / "down").rglob("*")} & {"x", "y.bin", "a"}
+    down = {path.name for path in (tmp_path / "down").rglob("*")}
+    assert "config.toml" in down and not down & {"x", "y.bin", "a", "model.pkl", "hubconf.py"}
 
 
 @pytest.mark.parametrize("name", ["zahra/my--model", "zahra/a..b", "zahra/m.git"])
@@ -408,14 +410,3 @@ def test_a_name_that_the_hub_has_for_no_model_is_told_as_such(hub, run, tmp_path
     for call in (lambda: push(run, name), lambda: pull(name, tmp_path / "down")):
         with pytest.raises(ConfigError, match="expected user/name"):
             call()
-
-
-def test_no_program_is_copied_from_the_cache(hub, run, tmp_path):
-    import huggingface_hub
-
-    push(run, NAME)
-    repository = hub.repositories[NAME]
-    repository.commits[repository.branches["main"]] |= {"model.pkl": b"", "hubconf.py": b""}
-    huggingface_hub.snapshot_download(NAME)
-    pull(NAME, tmp_path / "down")
-    assert not {path.name for path in (tmp_path / "down").iterdir()} & {"model.pkl", "hubconf.py"}
