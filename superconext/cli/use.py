@@ -424,6 +424,8 @@ def write_predictions(
 
     begun = labelled = shown = 0
     kept: dict[str, str] = {}
+    first: set[str] = set()
+    late: dict[str, int] = {}  # columns that the first block lacks, and where they begin
     as_csv = (out or "").lower().endswith(".csv")
     told = [*(facts_of(model, ["a"])[0] or {})] * details
     heading = [*["line"] * details, "label", *told, "text"]
@@ -444,6 +446,10 @@ def write_predictions(
             preview = False
         if keep and not begun:
             kept = kept_columns(texts, block.beside, keep, heading, model.columns)
+            first = {name for row in block.beside for name in row}
+        elif "all" in keep:
+            for line, row in zip(block.lines, block.beside, strict=True):
+                late.update((name, line) for name in row if name not in {*first, *late})
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
             facts = familiarity.add(model, part)
@@ -475,6 +481,13 @@ def write_predictions(
     if as_json:
         click.echo("]", stream)
     show_notes()
+    if late and not quiet:
+        names = ", ".join(f"{name} (line {line})" for name, line in late.items())
+        click.echo(
+            f"warning: {texts.name}: found columns that the first rows lack, left out: {names}; "
+            "expected every column there: move a row that has them to the top",
+            err=True,
+        )
     if not quiet:
         _tell_predicted(texts, familiarity, begun, labelled, abstain_below)
     return begun, familiarity

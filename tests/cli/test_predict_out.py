@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import superconext
+from superconext.data.lines import CHUNK
 from superconext.data.reading import read_texts
 from tests.cli.conftest import blame, call_main, rows
 
@@ -82,6 +83,17 @@ def test_records_that_differ_keep_all_they_have(call, finished, tmp_path):
     assert kept == [{"id": "1", "more": ""}, {"id": "", "more": "7"}]
     kept = [row["kept"] for row in json.loads(call(*given, "--keep", "more", "--json").out)]
     assert kept == [{"more": ""}, {"more": "7"}]
+
+
+def test_a_column_that_begins_far_down_is_told_as_left_out(call, finished, tmp_path):
+    path = tmp_path / "x.jsonl"
+    rows = [{"text": "zwin", "id": str(n) * CHUNK} for n in range(6)]
+    rows[4]["more"] = rows[5]["more"] = "7"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    said = call("predict", finished.folder, path, "--keep", "all", "--json")
+    assert "columns that the first rows lack, left out: more (line 5);" in said.err
+    assert all([*row["kept"]] == ["id"] for row in json.loads(said.out))
+    assert "more" not in call("predict", finished.folder, path, "--keep", "id", "--json").err
 
 
 def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table, tmp_path):
