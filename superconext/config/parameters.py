@@ -92,10 +92,9 @@ class Parameter:
     def defaults(self) -> dict[str, Any]:
         """The default under each preset that has its own, then under each encoder that has; just
         the first preset's where nobody has."""
-        presets = {name: preset.values for name, preset in PRESETS.items()}
-        some = any(self.name in values for values in presets.values())
+        some = any(self.name in values for values in PRESETS.values())
         encoders = {n: values for n, values in OF_ENCODERS.items() if self.name in values}
-        kept = presets if some or encoders else {"fast": presets["fast"]}
+        kept = PRESETS if some or encoders else {"fast": PRESETS["fast"]}
         return {name: of.get(self.name, self.default) for name, of in (kept | encoders).items()}
 
     @property
@@ -585,7 +584,7 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
         preset = explicit["preset"] = FORMER_PRESETS[preset]
     encoder = explicit.get("encoder", BY_NAME["encoder"].default)
     BY_NAME["encoder"].check(encoder)
-    values = {**PRESETS[preset].values, **OF_ENCODERS.get(encoder, {})}
+    values = {**PRESETS[preset], **OF_ENCODERS.get(encoder, {})}
     pretrained = explicit.get("init") or explicit.get("pretrain")
     if pretrained and all(values[name] == many for name, (_, many) in BY_ROWS.items()):
         values.update(dict.fromkeys(BY_ROWS))  # decided once the rows are counted

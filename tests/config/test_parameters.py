@@ -37,18 +37,11 @@ def test_presets_hold_the_values_the_paper_states():
     assert paper.vector_dimension == 300 and paper.projection == "mlp"
 
 
-@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS.keys())
-def test_presets_say_where_each_value_comes_from(preset):
-    assert set(preset.values) <= set(BY_NAME)
-    assert set(preset.origins) == set(preset.values) and all(preset.origins.values())
-    departs = {name for name, origin in preset.origins.items() if "not the paper's" in origin}
-    assert bool(departs) == (preset is not PRESETS["paper"])
-
-
-def test_defaults_are_those_of_the_fast_preset():
-    for name, value in PRESETS["fast"].values.items():
+def test_presets_hold_parameters_alone_and_defaults_are_those_of_fast():
+    assert set().union(*PRESETS.values()) <= set(BY_NAME)
+    for name, value in PRESETS["fast"].items():
         assert BY_NAME[name].default == value, name
-    assert set(PRESETS["fast"].values) == set(PRESETS["paper"].values)
+    assert set(PRESETS["fast"]) == set(PRESETS["paper"])
 
 
 def test_given_values_win_over_the_preset():
