@@ -18,7 +18,7 @@ from superconext.config.parameters import GROUPS, PARAMETERS, table_of
 from superconext.data.fetch import CATALOGUE
 from superconext.experiments.protocol import load_protocol, protocol_names
 from superconext.objectives.base import Objective
-from superconext.objectives.catalogue import BUILT_IN, objective_class
+from superconext.objectives.catalogue import OBJECTIVES, objective_class
 from superconext.text.bridge import DIALECTS
 
 #: Modules of the page on Python, with the names shown of each.
@@ -130,7 +130,7 @@ def sets() -> str:
 def objectives() -> str:
     """Of each objective the equations and sources of its docstring, and its options."""
     parts = []
-    for name in sorted(BUILT_IN):
+    for name in sorted(OBJECTIVES.built_in):
         cls = objective_class(name)
         own = "" if cls.class_scores is Objective.class_scores else ", a rule of its own to predict"
         parts.append(f"## {name}\n\nBatches: {cls.batches}{own}.\n")

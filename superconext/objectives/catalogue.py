@@ -48,8 +48,6 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     home=__name__,
 )
 
-BUILT_IN = frozenset(OBJECTIVES.built_in)
-
 
 def register(name: str, module: str, cls: str, summary: str) -> None:
     """Add an objective of your own to the registry, for this process.

@@ -32,7 +32,7 @@ from superconext.data.dataset import Dataset
 from superconext.data.token_store import build_store
 from superconext.encoders.transformer import TransformerEncoder
 from superconext.fitting.fit import fit_model
-from superconext.objectives.catalogue import BUILT_IN
+from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe.logistic_regression import DEFAULT_C, FROZEN_C
 from superconext.training.callbacks import Callback
 from superconext.training.trainer import decided
@@ -232,7 +232,7 @@ def test_texts_that_are_cut_are_counted(word, given, most, why, copied, tmp_path
 # Fine-tuned
 
 
-@pytest.mark.parametrize("objective", sorted(BUILT_IN))
+@pytest.mark.parametrize("objective", sorted(OBJECTIVES.built_in))
 def test_every_objective_trains_it_and_the_run_answers_alike(objective, model, tmp_path):
     (tmp_path / "pool.txt").write_text("\n".join(f"klma{i} {t}" for i, t in enumerate(TEXTS)))
     given = {**ONE_EPOCH, "model": model, "objective": objective, "seed": 1}
