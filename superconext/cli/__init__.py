@@ -174,7 +174,10 @@ def main(arguments: list[str] | None = None) -> None:
         # A polite request to end is as Ctrl-C, which saves.
         verb = next((word for word in plain if not word.startswith("-")), "")
         extra = _BESIDE_TRAINING.get(verb, "train")
-        with _on_signal(signal.SIGTERM, _interrupt), needs_training(f"superconext {verb}", extra):
+        with (
+            _on_signal(signal.SIGTERM, signal.default_int_handler),
+            needs_training(f"superconext {verb}", extra),
+        ):
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         _show(_all_missing(error))
@@ -229,10 +232,6 @@ def _show(error: click.ClickException) -> None:
         usage = context.command.get_usage(context).replace("Usage:", "usage:")
         click.echo(f"{usage} (help: {context.command_path} --help)", err=True)
     click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

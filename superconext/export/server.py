@@ -393,7 +393,7 @@ def run_server(
         server_header=False,
     )
     # uvicorn stops at the signal and, when all is answered, raises it again.
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}"
     _say(f"serving at {address}/predict")
@@ -405,10 +405,6 @@ def run_server(
 def _say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
-
-
-def _stop(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Any:
