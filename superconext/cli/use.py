@@ -411,7 +411,7 @@ def write_predictions(
 
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
-    details: line and what the model tells of `FACTS` of every row too, which JSON always has.
+    details: line and what `facts_of` tells of every row too, which JSON always has.
     preview: shows on stderr how the first rows were read.
     keep: columns that are written too; "all" for every one.
     stream: by default stdout. out: the file's name, which says whether it is CSV.

@@ -17,10 +17,6 @@ if TYPE_CHECKING:  # exports are told of their texts too, without torch
     from superconext.fitting.model import Model
     from superconext.probe.metrics import Evaluation
 
-#: What is said of a text: the shares of its words and of its letters (by their script) that are
-#: new to the run, and the split of the run that it stands in.
-FACTS = ("unknown_words", "unseen_script", "seen_in")
-
 #: A text is unlike what the run has seen from these shares on, and such texts are common in a file
 #: from this share on.
 _STRANGE_WORDS, _STRANGE_SCRIPT, _COMMON = 0.8, 0.5, 0.2
@@ -31,7 +27,8 @@ _METRICS = ("n", "accuracy", "f1_macro", "f1_weighted")
 def facts_of(
     model: Model, texts: Sequence[str], tokens: list[list[str]] | None = None
 ) -> list[dict[str, Any] | None]:
-    """`FACTS` of each text, those that the run can tell; None for a blank text.
+    """What the run can tell of each text: the shares of its words (`unknown_words`) and letters
+    (`unseen_script`) that are new to it, the split it is in (`seen_in`); None for a blank text.
 
     tokens: the texts, tokenized, where that was done.
     """
