@@ -242,7 +242,7 @@ def unknown_labels(
     """
     from superconext.core.errors import DataError
     from superconext.data.dataset import respelt
-    from superconext.data.lines import shown
+    from superconext.data.lines import shown, some_shown
 
     counts = corpus.class_counts()
     unknown = {label: count for label, count in counts.items() if label not in set(classes)}
@@ -251,8 +251,8 @@ def unknown_labels(
     alike = respelt(unknown, classes)
     if len(unknown) == len(counts):
         raise DataError(
-            f"{corpus.source}: found no label that {run} knows, but {_some(counts)}; expected "
-            f"{_some(classes)}"
+            f"{corpus.source}: found no label that {run} knows, but {some_shown(counts)}; expected "
+            f"{some_shown(classes)}"
             + (alike or ": check --label-column, or map the labels to those of the run")
         )
     rows = [f"{shown(label, 24)} ({plural(count, 'row')})" for label, count in unknown.items()]
@@ -277,13 +277,6 @@ def _show_rows(rows: Iterable[tuple[str | None, str]]) -> None:
     for number, (label, text) in enumerate(rows, 1):
         head = f"note: row {number}: " + ("" if label is None else f"label {shown(label, 24)}, ")
         click.echo(f"{head}text {shown(text, max(20, width - len(head) - 8))}", err=True)
-
-
-def _some(labels: Iterable[str], most: int = 5) -> str:
-    """The first few labels, quoted, for a message."""
-    from superconext.data.lines import shown
-
-    return listed([shown(label, 24) for label in labels], most)
 
 
 @click.command(short_help="Label new texts.")

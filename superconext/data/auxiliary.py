@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from superconext.core.blank import is_blank
-from superconext.core.errors import ConfigError, DataError, listed, plural
+from superconext.core.errors import ConfigError, DataError, plural
 from superconext.data.columns import own_name
 from superconext.data.dataset import respelt
 from superconext.data.duplicates import Decontamination
-from superconext.data.lines import UNNAMED, shown
+from superconext.data.lines import UNNAMED, shown, some_shown
 from superconext.data.reading import RowStream, read_labelled
 from superconext.text.tokenize import Tokenizer
 
@@ -81,7 +81,7 @@ def auxiliary_rows(
             "expected others to learn from: take other texts"
         )
     if not labels:
-        found, wanted = (listed([shown(n, 24) for n in some]) for some in (names, classes))
+        found, wanted = some_shown(names), some_shown(classes)
         raise ConfigError(
             f"related = {path!r}: found rows labelled {found} and none to learn from; expected "
             f"some labelled {wanted}, like the training rows" + (alike or ": rename its labels")

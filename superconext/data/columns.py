@@ -21,9 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from superconext.core.errors import ColumnError, RowsError, listed
+from superconext.core.errors import ColumnError, RowsError
 from superconext.core.progress import WARNING
-from superconext.data.lines import shown
+from superconext.data.lines import shown, some_shown
 
 ColumnSpec = str | int | None  # a name, a 1-based number ("2" or 2), or the default
 
@@ -882,4 +882,4 @@ def _hint(wanted: str, default: str, found: Sequence[str], folded: list[str]) ->
 
 
 def _listed(found: Sequence[str]) -> str:
-    return listed([shown(cell, 24) for cell in found], 8) or "none"
+    return some_shown(found, 8) or "none"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from superconext.core.blank import MARKS
-from superconext.core.errors import DataError, RowsError, listed, plural
+from superconext.core.errors import DataError, RowsError, plural
 from superconext.data.duplicates import leaks, text_keys
-from superconext.data.lines import shown
+from superconext.data.lines import shown, some_shown
 
 if TYPE_CHECKING:
     from superconext.data.file_rows import TrainingRows
@@ -265,7 +265,7 @@ def classes_apart(one: Dataset, other: Dataset) -> list[str]:
     if first & second or min(len(first), len(second)) < 2:
         return []
     told = (
-        f"{listed([shown(label, 24) for label in side])} in {part.source}"
+        f"{some_shown(side)} in {part.source}"
         for side, part in zip(sides, (one, other), strict=True)
     )
     return [f"the files share no class: {'; '.join(told)}: name a class alike in both files"]

@@ -26,7 +26,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError, listed
 
 #: What a file may open with that says its encoding; the longer ones first.
 _MARKS = {
@@ -219,6 +219,11 @@ def shown(value: str, limit: int = 40) -> str:
     """A value quoted for a one-line message, shortened to `limit` characters."""
     short = value if len(value) <= limit else value[: limit - 1] + "…"
     return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short) + "'"
+
+
+def some_shown(values: Iterable[str], most: int = 5) -> str:
+    """The first few values, each as `shown`, and how many more there are."""
+    return listed([shown(value, 24) for value in values], most)
 
 
 @dataclass

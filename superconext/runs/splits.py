@@ -38,7 +38,7 @@ from superconext.data.file_rows import (
     tokenised_rows,
 )
 from superconext.data.labels import agreement_report
-from superconext.data.lines import STDIN, shown
+from superconext.data.lines import STDIN, some_shown
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.splits import HELD_BACK, stratified_holdout
 from superconext.encoders import encoder_class
@@ -245,7 +245,7 @@ def _check_dev(
     if unknown := sorted(set(dev.labels) - train.class_counts().keys()):
         some = sum(label in unknown for label in dev.labels)
         progress.warn(
-            f"{request.dev} has labels that training never sees: {_some(unknown)}; "
+            f"{request.dev} has labels that training never sees: {some_shown(unknown)}; "
             f"nothing is chosen by these rows ({some} of {len(dev)}), and they count as wrong"
             + respelt(unknown, train.class_counts())
         )
@@ -273,14 +273,14 @@ def _check_test(
     unknown = sorted(set(test.labels) - known)
     if unknown and not known & set(test.labels):
         raise DataError(
-            f"{test.source}: found the labels {_some(unknown)}, of which training sees none; "
-            f"expected some of {_some(sorted(known))}"
+            f"{test.source}: found the labels {some_shown(unknown)}, of which training sees none; "
+            f"expected some of {some_shown(sorted(known))}"
             + (respelt(unknown, known) or ": rename them, or check the label column")
         )
     if unknown:
         progress.warn(
             f"{test.source} has labels that training never sees: "
-            f"{_some(unknown)}; they count as wrong{respelt(unknown, known)}"
+            f"{some_shown(unknown)}; they count as wrong{respelt(unknown, known)}"
         )
     parts = {"train": train.repeats_of(test.texts)}
     if dev is not None:  # rows held out of the training file are in that too
@@ -295,10 +295,6 @@ def _check_test(
                 f"{copies} of {len(test)} test texts {'is' if copies == 1 else 'are'} in {name}"
                 f" too: {told} {_deduplicated(request)}"
             )
-
-
-def _some(labels: Sequence[str]) -> str:
-    return listed([shown(label, 24) for label in labels])
 
 
 def folds_of(config: Config, train: Dataset, test: str | None) -> int:
