@@ -39,7 +39,6 @@ class SubwordIndexer(TextIndexer):
         subwords: a `tokenizers.Tokenizer`.
         architecture: the model's `config.json`.
         max_length: subwords read of a text at most.
-        source: folder of the model's files; None in a loaded run.
         above: what ids are above the tokenizer's, 1 where 0 is to be padding.
 
     Attributes:
@@ -51,7 +50,6 @@ class SubwordIndexer(TextIndexer):
     subwords: Any
     architecture: dict[str, Any]
     max_length: int
-    source: Path | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     above: int = 0
     limited: bool = False

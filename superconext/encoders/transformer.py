@@ -208,7 +208,6 @@ class TransformerEncoder(Encoder):
                 found.subwords(),
                 found.architecture(),
                 config.max_length,
-                found.folder,
                 {"model": facts},
             )
         except SuperConTextError:
