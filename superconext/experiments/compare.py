@@ -161,7 +161,6 @@ class Curve:
     tables: dict[str, Table]
     overview: Grid
     table: Grid
-    lines: list[dict[str, Any]]
 
 
 def shot_draws(shots: Sequence[int]) -> tuple[str, ...]:
@@ -233,7 +232,7 @@ def _publish_curve(finished: Finished, progress: Progress) -> Curve:
     )
     drawn = draw_figures({finished.folder / "figures": bands}, progress, request.formats)
     finished.write_page({"Overview": overview, "By size": table}, drawn)
-    return Curve(made, overview, table, finished.lines)
+    return Curve(made, overview, table)
 
 
 def _curve_overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:

@@ -73,7 +73,6 @@ class Swept:
     chosen: Point
     table: Table
     grid: Grid
-    lines: list[dict[str, Any]]
 
 
 def make_grid(
@@ -162,7 +161,7 @@ def publish_points(
     else:
         drawn = _draw(finished, points, chosen, baselines, table, progress)
     finished.write_page({"Dev": grid, "The chosen one on test": to_grid(table)}, drawn)
-    return Swept(list(points), chosen, table, grid, finished.lines)
+    return Swept(list(points), chosen, table, grid)
 
 
 def _grid(
