@@ -26,22 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "__version__", "load"]
 
-#: Modules that documentation named and that have moved: old path, new path.
+#: Modules of a released version that have moved: old path, new path.
 _MOVED = {
-    "superconext.errors": "superconext.core.errors",
-    "superconext.data.corpus": "superconext.data.reading",
-    "superconext.lexical": "superconext.probe.ngrams",
-    "superconext.probe.tfidf": "superconext.probe.ngrams",
-    "superconext.probe.log_count_ratios": "superconext.probe.ngrams",
-    "superconext.metrics": "superconext.probe.metrics",
-    "superconext.calibration": "superconext.probe.metrics",
-    "superconext.model": "superconext.fitting.model",
-    "superconext.fitting.evaluation": "superconext.fitting.model",
-    "superconext.presets": "superconext.config.presets",
-    "superconext.loading": "superconext.estimator.loading",
-    "superconext.training.early_stopping": "superconext.training.callbacks",
-    "superconext.training.tensorboard": "superconext.training.callbacks",
-    "superconext.objectives.options": "superconext.config.parameters",
     "superconext.config.options": "superconext.config.parameters",
     "superconext.report.canvas": "superconext.report.figures",
     "superconext.labelling": "superconext.report",
