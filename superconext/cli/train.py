@@ -131,8 +131,10 @@ def train(
     from superconext.runs.splits import TrainRequest
     from superconext.runs.train import distributed, train_run
 
-    if given.get("preset") in FORMER_PRESETS:
-        progress.warn(f"--preset {given['preset']} is now called {FORMER_PRESETS[given['preset']]}")
+    if (former := given.get("preset")) in FORMER_PRESETS:
+        now = {"preset": "fast", **FORMER_PRESETS[former]}
+        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in now.items())
+        progress.warn(f"--preset {former} is now {flags}")
     named_by = flags_naming(given)
     if not named_by:
         given["preset"] = "auto"

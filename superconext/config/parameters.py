@@ -189,8 +189,8 @@ class Config:
     objective: str = _objective("superloss", "Training objective, by name.")
     preset: str = _training(
         "fast",
-        "Defaults. fast: one encoder; auto: the best of a few recipes on rows held out; best: four "
-        "encoders and n-grams; paper: as published.",
+        "Defaults. fast: one encoder; auto: the best of a few recipes on rows held out; paper: as "
+        "published.",
         choices=(*PRESETS, *FORMER_PRESETS),
     )
     temperature: float = _objective(
@@ -581,7 +581,8 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
     preset = explicit.get("preset", BY_NAME["preset"].default)
     BY_NAME["preset"].check(preset)
     if preset in FORMER_PRESETS:
-        preset = explicit["preset"] = FORMER_PRESETS[preset]
+        explicit = {**FORMER_PRESETS[preset], **explicit, "preset": "fast"}
+        preset = "fast"
     encoder = explicit.get("encoder", BY_NAME["encoder"].default)
     BY_NAME["encoder"].check(encoder)
     values = {**PRESETS[preset], **OF_ENCODERS.get(encoder, {})}

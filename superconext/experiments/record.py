@@ -29,7 +29,6 @@ from typing import Any
 from superconext._version import __version__
 from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import BY_NAME, DECIDED_WITH_SYSTEMS, resolve, with_files
-from superconext.config.presets import FORMER_PRESETS
 from superconext.core import locks
 from superconext.core.environment import made_with
 from superconext.core.errors import RunError
@@ -134,9 +133,8 @@ def make_identity(
     for name in DECIDED_WITH_SYSTEMS:
         del config[name]
     # Hashes of lines follow from it, and those of earlier versions are to be found again.
-    config["preset"] = {now: name for name, now in FORMER_PRESETS.items()}.get(
-        config["preset"], config["preset"]
-    )
+    if config["preset"] == "fast":
+        config["preset"] = "dialect"
     identity = {
         "version": __version__,
         "splits": request.scheme(dataset),

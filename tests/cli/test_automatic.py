@@ -233,11 +233,18 @@ def test_it_is_said_where_a_pool_leaves_the_vectors_out(call, few, tmp_path, mon
     assert ("so they alone predict" in said.err) == (chosen != "ngrams")
 
 
-def test_a_former_name_of_the_fast_path_is_understood(call, few, tmp_path):
-    words = ("--cv", "0", "--no-baselines", "--preset", "dialect", *TRAINED)
+@pytest.mark.parametrize(
+    ("former", "beside"),
+    [("dialect", {}), ("best", {"members": 4, "probe_features": "encoder+ngrams"})],
+)
+def test_a_former_preset_is_understood(call, few, tmp_path, former, beside):
+    words = ("--cv", "0", "--no-baselines", "--preset", former, *TRAINED)
     said = call("train", few, "--out", tmp_path / "run", *words)
-    assert said.code == 0 and "warning: --preset dialect is now called fast" in said.err
-    assert read_config(tmp_path / "run" / "config.toml")["preset"] == "fast"
+    now = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in beside.items())
+    assert f"warning: --preset {former} is now --preset fast {now}".strip() in said.err
+    assert said.code == 0
+    read = read_config(tmp_path / "run" / "config.toml")
+    assert {name: read[name] for name in ("preset", *beside)} == {"preset": "fast", **beside}
     line = blame(call("train", few, "--out", tmp_path / "other", "--preset", "auto", *TRAINED))
     assert "expected a recipe to be chosen or to be named" in line
 
