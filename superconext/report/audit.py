@@ -162,7 +162,8 @@ def audit(
             suspicion[row] = 0
             why.append(f"too few texts of {shown(labels[row], 24)} to judge")
         elif suspicion[row] > 0:
-            times = f"{min(np.exp(suspicion[row]), 1000):.2g}"
+            ratio = float(f"{min(np.exp(suspicion[row]), 1000):.2g}")
+            times = f"{ratio:g}"
             its = shown(names[truth[row]], 24) if label else "any other class"
             rival = names[rivals[row]]
             much, than = ("hardly more", "than") if times == "1" else (f"{times} times as", "as")

@@ -189,13 +189,15 @@ def save(figure: Sheet, path: str | os.PathLike[str]) -> Path:
     The formats are `FORMATS`; a PNG has 150 dots an inch. No date is written, so the same figure
     is the same file. Raises RunError when the file cannot be written.
     """
+    from matplotlib import rc_context
     from matplotlib.text import Text
 
     # The caller's own matplotlib settings may name a font without Arabic letters.
     for text in figure.findobj(Text):
         fonts = _fonts(_letters(text.get_text())).values()
         text.set_fontfamily([FONT, *sorted({*fonts} - {FONT})])
-    with replacing(path) as temporary:
+    # Without a salt the names of an SVG's parts are drawn at random.
+    with replacing(path) as temporary, rc_context({"svg.hashsalt": "superconext"}):
         kind = Path(path).suffix[1:] or "png"
         figure.savefig(temporary, format=kind, dpi=DPI, metadata=FORMATS[kind])
     return Path(path)

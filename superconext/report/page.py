@@ -311,7 +311,8 @@ def verdict(
 
     expected: what to expect of new sentences, where that is not what the scores are.
     """
-    model, others = scores[0], [row for row in scores[1:] if row["baseline"] and row["accuracy"]]
+    model, others = scores[0], [row for row in scores[1:] if row["baseline"]]
+    others = [row for row in others if row["accuracy"] is not None]
     if not model["interval"]:
         return ["No row was judged."]
     low, high = model["interval"]

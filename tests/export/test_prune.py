@@ -77,6 +77,14 @@ def test_the_loss_is_that_of_the_run_where_rare_words_are_left_out_too(model):
     assert report.accuracy_loss == pytest.approx(changed / len(TEXTS))
 
 
+def test_words_seen_just_as_often_as_asked_stay(model):
+    counts = model.indexer.vocabulary.counts[2:]
+    often = sorted(set(counts))[1]
+    small, left_out = without_rare_words(model, often)
+    assert left_out == sum(n < often for n in counts) > 0
+    assert min(small.indexer.vocabulary.counts[2:]) == often
+
+
 def test_words_beside_the_training_text_stay_where_the_vectors_are_from_a_file(model):
     own = model.indexer.oov_vectors
     vectors = np.full((1, own.dimension), 0.5, dtype=np.float16)

@@ -28,6 +28,7 @@ def test_the_folder_opens_and_embeds_alike(model, tmp_path):
         vectors = other.encode(SENTENCES, batch_size=size)
         assert vectors.shape == expected.shape and np.abs(vectors - expected).max() < 1e-6
     assert np.abs(other.encode("zwin bzaf") - model.features(["zwin bzaf"])[0]).max() < 1e-6
+    assert other.similarity_fn_name == "cosine" and other.max_seq_length == model.config.max_length
     module = other[0]
     assert module.get_sentence_embedding_dimension() == expected.shape[1]
     assert len(list(tmp_path.rglob("*.bin"))) == len(list(tmp_path.rglob("*.pkl"))) == 0
@@ -66,6 +67,8 @@ def test_the_module_works_without_the_library(model):
     assert blank.any(dim=1).tolist() == [False, True, False]
     prompted = module(module.preprocess(["bzaf"], prompt="zwin "))["sentence_embedding"]
     assert np.abs(prompted.detach().numpy() - vectors[:1]).max() < 1e-6
+    mask = module.tokenize(["zwin bzaf", "zwin"])["attention_mask"]
+    assert mask.bool().sum(dim=1).tolist() == [2, 1], "the words, and not what fills up"
 
 
 def test_without_the_package_the_extra_is_named(model, tmp_path, monkeypatch):

@@ -63,6 +63,39 @@ def test_what_waits_is_answered_together_and_a_failure_is_its_own():
     assert model.calls[0] == 5 and len(model.calls) == 6, "together, then one by one"
 
 
+def test_requests_that_wait_are_not_all_one_call_of_the_model():
+    model = Lengths()
+
+    async def ask():
+        worker = Worker(model)
+        asked = [asyncio.create_task(worker.probabilities(["a"] * 200)) for _ in range(4)]
+        await asyncio.sleep(0)
+        task = asyncio.create_task(worker.run())
+        answers = await asyncio.gather(*asked)
+        task.cancel()
+        return answers
+
+    assert [len(one) for one in asyncio.run(ask())] == [200] * 4
+    assert model.calls == [400, 400], "no more join once there are 256 texts"
+
+
+def test_a_model_that_leaves_out_a_text_answers_nobody():
+    class Forgetful(Lengths):
+        def probabilities(self, texts):
+            return super().probabilities(texts)[1:]
+
+    async def ask():
+        worker = Worker(Forgetful())
+        task = asyncio.create_task(worker.run())
+        asked = [worker.probabilities(["a"] * count) for count in (2, 3)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        task.cancel()
+        return answers
+
+    found = [str(error) for error in asyncio.run(ask())]
+    assert found == ["1 answers for 2 texts", "2 answers for 3 texts"]
+
+
 def test_blank_texts_are_answered_without_the_model_and_counted():
     service = Service(Lengths(), Limits())
     answer = asyncio.run(service._answer(["", " \t"]))
@@ -84,6 +117,8 @@ def test_what_is_no_list_of_texts_is_refused():
         assert refused.value.status == status and "\n" not in str(refused.value)
         assert ('the key "proba"' in str(refused.value)) == (b"proba" in body)
         assert ("texts that is not a list" in str(refused.value)) == (body == b'{"texts": "a"}')
+    with pytest.raises(Refusal, match="no text at place 1 of texts"):
+        service._texts(b'{"texts": ["a", null]}')
 
 
 @pytest.fixture
@@ -127,7 +162,7 @@ def texts_of(*texts):
 
 
 @needs_extra
-def test_errors_have_one_line_and_leave_the_next_request_alone(address):
+def test_errors_have_one_line_and_leave_the_next_request_alone(address, capsys):
     place = address(Lengths(), body=2000, texts=5, characters=50)
     for body, status in (
         (b"{", 400), ({"text": "a"}, 400), (texts_of(*"abcdef"), 413), (texts_of("x" * 51), 413),
@@ -155,6 +190,59 @@ def test_errors_have_one_line_and_leave_the_next_request_alone(address):
     assert "superconext_requests_waiting 0" in metrics
     counts = [line for line in metrics.splitlines() if not line.startswith("#")]
     assert all(float(line.split()[-1]) >= 0 for line in counts)
+    assert capsys.readouterr().err == "error: ValueError while answering\n", "and no text"
+
+
+@needs_extra
+def test_the_histogram_counts_requests_by_the_seconds_that_they_took(address):
+    class SlowAtFirst(Lengths):
+        def probabilities(self, texts):
+            time.sleep(0 if self.calls else 0.12)
+            return super().probabilities(texts)
+
+    place = address(SlowAtFirst())
+    assert [post(place, texts_of("a", "b"))[0] for _ in range(3)] == [200] * 3
+    lines = post(place, b"", "/metrics", "GET")[1].splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    name = "superconext_request_seconds"
+    buckets = [int(count) for line, count in found.items() if line.startswith(f"{name}_bucket")]
+    assert buckets == sorted(buckets) and buckets[-2:] == [3, 3] and len(buckets) == 12
+    assert int(found[name + '_bucket{le="0.1"}']) <= 2, "the first took longer"
+    assert int(found[f"{name}_count"]) == 3 and float(found[f"{name}_sum"]) > 0.1
+    assert found["superconext_texts_total"] == "6"
+
+
+def headers(place, method, path, body=None):
+    """Status and headers of the answer to one request."""
+    connection = http.client.HTTPConnection(*place, timeout=30)
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, answer.headers
+    finally:
+        connection.close()
+
+
+@needs_extra
+def test_a_refusal_says_what_a_client_may_do(address):
+    place = address(Lengths(), waiting=0, body=1 << 20)
+    status, given = headers(place, "POST", "/predict", b'{"texts": ["a"]}')
+    assert (status, given["retry-after"]) == (429, "1")
+    assert headers(place, "DELETE", "/predict")[1]["allow"] == "POST"
+    # A body that is not much too long is read, else its client would see no answer.
+    status, given = headers(place, "POST", "/predict", b" " * (8 << 20))
+    assert (status, given["connection"]) == (413, "close")
+
+
+@needs_extra
+def test_a_body_without_an_end_is_refused_once_it_is_much_too_long(address):
+    place = address(Lengths(), body=1000, seconds=2)
+    with socket.create_connection(place, timeout=20) as sending:
+        sending.sendall(b"POST /predict HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        sending.sendall(b"3e8\r\n" + b" " * 1000 + b"\r\n")
+        sending.sendall((b"3e8\r\n" + b" " * 1000 + b"\r\n") * 16)
+        assert sending.recv(1000).startswith(b"HTTP/1.1 413 ")
 
 
 @needs_extra
@@ -214,7 +302,9 @@ def test_connections_that_send_nothing_are_closed_and_lock_nobody_out():
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         try:
             place = "127.0.0.1", int(process.stderr.readline().split(":")[-1].split("/")[0])
-            idle = [socket.create_connection(place) for _ in range(3)]
+            idle = [socket.create_connection(place) for _ in range(2)]
+            assert post(place, texts_of("a"))[0] == 200, "three are not too many"
+            idle.append(socket.create_connection(place))
             idle[0].sendall(b"POST /predict HT")
             status, said = post(place, texts_of("a"))
             assert status == 503 and "at most 3: send it later" in said["error"]

@@ -66,7 +66,12 @@ def test_flipped_labels_come_first_with_the_right_label_and_a_reason(noisy):
 
 
 def test_the_same_rows_give_the_same_audit(noisy):
-    assert audit(data_set(noisy[0])).ranked == audit(data_set(noisy[0])).ranked
+    shares = []
+    sources = ["z"] * 70 + ["a"] * 50
+    once = audit(data_set(noisy[0]), progress=shares.append, sources=sources)
+    assert list(once.summary["sources"]) == ["z", "a"], "the largest first"
+    assert once.ranked == audit(data_set(noisy[0])).ranked
+    assert shares == [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
 def test_labels_that_one_class_lost_to_another_are_found(noisy):
@@ -139,6 +144,7 @@ def test_the_counts_are_those_of_a_file_made_by_hand(tmp_path):
         assert told["why"][0] == "nearly the same text is 'neg' in line 66"
         assert bool(told["suggested"]) is (told["suspicion"] > 0)
     assert not any("same text" in why for line in (67, 68) for why in by_line[line]["why"])
+    assert "the text looks like mojibake of 'référence à l’école'" in by_line[70]["why"]
 
 
 def test_misspelt_labels_come_first_and_count_as_what_they_mean(noisy):
@@ -155,6 +161,7 @@ def test_misspelt_labels_come_first_and_count_as_what_they_mean(noisy):
         ({"happy": 900, "unhappy": 1, "class1": 2, "class2": 1}, {}),
         ({"+": 900, "-": 1}, {}),
         ({"إيجابي": 3, "إيجابي\u200f": 1}, {"إيجابي\u200f": "إيجابي"}),
+        ({"ｐｏｓ": 1, "pos": 5}, {"ｐｏｓ": "pos"}),
         ({}, {}),
     ],
 )
@@ -289,6 +296,13 @@ def test_a_ratio_that_rounds_to_one_is_told_in_words():
     assert not any(why.startswith("1 times") for why in told)
 
 
+def test_a_large_ratio_is_told_without_an_exponent():
+    texts = [f"{word} {n}" for word, count in (("zwin", 960), ("khayb", 40)) for n in range(count)]
+    labels = ["pos"] * 961 + ["neg"] * 39
+    (first,) = audit(Dataset(texts, labels)).suspects
+    assert re.match(r"\d\d0 times as likely among rows of 'neg'", first.why[0])
+
+
 def test_a_spreadsheet_file_keeps_tabs_and_quotes_and_is_read_back(tmp_path):
     pairs = rows(40, seed=2)
     source = tmp_path / "all.csv"
@@ -397,6 +411,9 @@ def test_annotators_who_disagree_are_a_reason_and_ties_come_first(tmp_path):
     assert len(cells) == 121 and [row[0] for row in cells[1:6]] == ["", "", "", "", cells[5][0]]
     for row in cells[1:5]:
         assert "annotators disagree: 'neg' 50%, 'pos' 50%" in row[5] and cells[5][0]
+        assert row[5].endswith("among rows of any other class")
+        assert lines[int(row[2]) - 1].startswith(f'"{row[1]}",'), "each its own line"
+    assert " of 120 rows better" in said, "ties are rows"
     assert sorted(int(row[2]) for row in cells[1:5]) == [2, 32, 62, 92]
     shared = [row for row in cells[5:] if "disagree" in row[5]]
     assert shared and all(row[0] == "pos" and "'pos' 67%, 'neg' 33%" in row[5] for row in shared)
@@ -404,6 +421,17 @@ def test_annotators_who_disagree_are_a_reason_and_ties_come_first(tmp_path):
     # What was written is read back once the ties are decided, or without them.
     again = read_labelled(tmp_path / "audited.tsv", drop_unlabelled=True)
     assert len(again) == 116
+
+
+def test_misspelt_labels_come_before_ties(tmp_path):
+    lines = ["text,annotator_1,annotator_2"]
+    for number, (label, text) in enumerate(rows(60, seed=5)):
+        votes = {7: ["Pos", "Pos"], 9: ["pos", "neg"]}.get(number, [label] * 2)
+        lines.append(",".join([f'"{text}"', *votes]))
+    file = tmp_path / "votes.csv"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ranked = json.loads(call_main("audit", file, "--json").out)["ranked"]
+    assert [row["label"] for row in ranked[:2]] == ["Pos", ""]
 
 
 def test_annotators_beside_a_column_of_labels_are_a_reason_too(tmp_path):
@@ -443,6 +471,7 @@ def test_a_class_too_small_to_judge_leaves_the_rest_as_it_is(noisy, tmp_path, co
     spam = [suspect for suspect in more.ranked if suspect.label == "spam"]
     assert {suspect.why for suspect in spam} == {("too few texts of 'spam' to judge",)}
     assert [suspect.suspicion for suspect in spam] == [0] * count
+    assert [suspect.row for suspect in spam] == [*range(120, 120 + count)], "equals as in the file"
 
     path = tmp_path / "rare.tsv"
     lines = [f"{a}\t{b}" for a, b in [*noisy[0], *(("spam", text) for text in SPAM[:count])]]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.core.errors import RunError
+from superconext.encoders import ENCODERS
 from superconext.report.card import render_card, write_card
 from superconext.report.table import wilson
 
@@ -163,6 +164,8 @@ def test_the_kind_of_encoder_is_named():
     assert "A sentence encoder (a bidirectional LSTM over word vectors) trained" in render_card(
         FACTS
     )
+    summary = ENCODERS.summary("transformer")
+    assert f"A sentence encoder ({summary}) trained" in render_card(changed(encoder="transformer"))
     assert "A sentence encoder (mine\\_\\<b\\>) trained" in render_card(changed(encoder="mine_<b>"))
 
 
@@ -227,6 +230,88 @@ def test_number_of_rows_is_taken_from_the_supports_else_no_interval():
     assert "hence no interval" in card
 
 
+def test_the_split_that_was_reported_is_the_one_that_is_shown():
+    assert "On dev (150 rows)" in render_card(changed(reported_split="dev"))
+    rows = table(section(render_card(FACTS), "Results"), "split")
+    assert rows["dev"][0] == "0.900 (0.842 to 0.938)", "of its own rows"
+
+
+def test_a_tie_is_one_to_three_digits():
+    tied = changed(baselines={"majority": {"test": {"accuracy": 0.8604}}})
+    assert "Its accuracy equals that of the best baseline (majority class)." in render_card(tied)
+
+
+def pooled(**values):
+    """Facts of a run that predicts by a pool of its encoder and a model of n-grams."""
+    scores = {"f1_macro": 0.5, "f1_weighted": 0.5}
+    classes = {"neg": {"precision": 0.7, "recall": 0.6, "f1": 0.65, "support": 180}}
+    given = {
+        "pool_weights": {"encoder": 0.5, "tfidf": 0.5},
+        "companion": "n-grams",
+        "probe_title": "trained encoder",
+        "combined": {"test": {**scores, "accuracy": 0.9, "per_class": classes}},
+        "encoder_alone": {"test": {**scores, "accuracy": 0.7}},
+    }
+    return changed(**(given | values))
+
+
+def test_a_pool_of_models_is_the_model_and_its_encoder_a_part():
+    card = render_card(pooled())
+    assert "It predicts with two models, the probe and a logistic regression on TF-IDF" in card
+    results = section(card, "Results")
+    rows, part = table(results, "model"), "its encoder alone, with a linear probe"
+    assert list(rows)[:2] == ["this model", part]
+    assert [rows[name][0][:5] for name in list(rows)[:2]] == ["0.900", "0.700"]
+    assert table(results, "class") == {"neg": ["0.700", "0.600", "0.650", "180"]}
+    # Runs of versions before 0.2 have the probe's own figures under the split's name.
+    earlier = table(section(render_card(pooled(encoder_alone=None)), "Results"), "model")
+    assert earlier[part][0].startswith("0.860")
+    three = {"encoder": 0.2, "tfidf": 0.4, "ngrams": 0.4}
+    assert "It predicts with three models, " in render_card(pooled(pool_weights=three))
+
+
+def test_a_model_of_n_grams_alone_is_not_called_an_encoder():
+    facts = pooled(pool_weights={"encoder": 0.0, "tfidf": 1.0}, probe_title="")
+    card = render_card(facts, ["confusion", "map", "curves"])
+    lines, body = front(card)
+    assert "# Text classifier on n-grams\n" in body and "its encoder alone" not in body
+    assert [line for line in lines if line.startswith('- "')] == ['- "text-classification"']
+    assert re.findall(r"figures/(\w+)\.png", body) == ["confusion"]
+
+
+def test_an_encoder_that_was_not_trained_has_no_objective():
+    lines, body = front(render_card(changed(freeze=True), ["confusion", "map", "curves"]))
+    tags = [line for line in lines if line.startswith('- "')]
+    assert tags == ['- "text-classification"', '- "sentence-embeddings"']
+    assert "that was not trained on the labels" in body
+    assert re.findall(r"figures/(\w+)\.png", body) == ["confusion", "map"]
+
+
+def test_a_cross_validation_counts_distinct_texts():
+    folds = {"count": 10, "repeats": 2, "texts": 400, "accuracy": {"mean": 0.8, "sd": 0.02}}
+    facts = changed(reported_split="cv", cv={"n": 1600, "accuracy": 0.8, "folds": folds})
+    seen = {"texts": 200, "train": 3, "dev": 1, "without": {"n": 196, "accuracy": 0.85}}
+    card = render_card(facts | {"overlap": seen})
+    results = section(card, "Results")
+    assert "cross-validated (1600 rows, 400 distinct texts)" in results
+    assert "Cross-validated (5 folds, 2 times)" in results and "0.800 ± 0.020" in results
+    assert table(results, "model")["this model"][0] == "0.800 (0.758 to 0.836)"
+    assert '      name: "train.tsv"' in front(card)[0]
+    told = (
+        "4 of 200 texts are among the rows of the run (3 train and 1 dev); accuracy without them "
+        "0.850 (196 rows)."
+    )
+    assert told not in card and told in render_card(changed(overlap=seen))
+
+
+def test_recipes_that_were_compared_are_told_with_their_scores():
+    scores = {"log_loss": 0.41, "accuracy": 0.8, "f1_macro": 0.7, "f1_weighted": 0.75}
+    recipes = {"chosen": "a", "why": "the best", "compared": "on dev"}
+    facts = changed(recipes={**recipes, "recipes": {"a": {"title": "n-grams", **scores}}})
+    rows = table(section(render_card(facts), "Results"), "recipe")
+    assert rows == {"n-grams": ["0.410", "0.800", "0.700", "0.750"]}
+
+
 def test_data_section():
     card = render_card(FACTS)
     data = section(card, "Data")
@@ -236,6 +321,11 @@ def test_data_section():
         "test": ["test.tsv", "200", "ef" * 8],
     }
     assert table(data, "class") == {"neg": ["900", "75", "180"], "إيجابي": ["700", "75", "20"]}
+    facts = changed()
+    facts["data"]["dev"] = {"file": "/home/someone/corpus/", "rows": 3, "classes": {"neg": 3}}
+    data = section(render_card(facts), "Data")
+    assert table(data, "split")["dev"] == ["corpus", "3", "-"]
+    assert table(data, "class")["إيجابي"] == ["700", "0", "20"]
     assert "/home/someone" not in card  # folders of the author's machine stay out of the table
 
 
@@ -254,6 +344,9 @@ def test_limits_name_rows_and_small_classes():
     limits = section(render_card(FACTS), "Limits")
     assert "Trained on 1600 rows" in limits
     assert "Fewer than 30 rows were evaluated of: \u2068إيجابي\u2069." in limits
+    enough = changed()
+    enough["test"]["per_class"]["إيجابي"]["support"] = 30
+    assert "Fewer than 30 rows" not in render_card(enough)
     for word in ("One class a sentence", "Label noise", "Dialect coverage", "other seeds"):
         assert word in limits
 

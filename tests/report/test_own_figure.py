@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -91,10 +92,13 @@ CONTEXT = RunContext([[0.0, 1.0]] * 4, ["a", "b"] * 2, ["a"] * 4, ["a", "b"], [{
 
 class Warnings(Progress):
     def __init__(self):
-        self.lines = []
+        self.lines, self.notes = [], []
 
     def warn(self, line):
         self.lines.append(line)
+
+    def note(self, line):
+        self.notes.append(line)
 
 
 def test_a_figure_that_fails_is_left_out_with_a_warning(registered, tmp_path):
@@ -109,6 +113,25 @@ def test_a_figure_that_fails_is_left_out_with_a_warning(registered, tmp_path):
     drawn = draw_figures({tmp_path: CONTEXT}, progress)
     assert [path.stem for path in drawn] == ["map", "confusion", "curves"]
     assert progress.lines == ["figure failing is left out (ValueError: no such column)"]
+
+
+def test_a_warning_of_a_figure_is_heard(registered, tmp_path):
+    class Doubtful(Figure):
+        context = RunContext
+
+        def draw(self, context, path):
+            warnings.warn("too few rows", stacklevel=1)
+
+    registered.register("warning", Doubtful)
+    with pytest.warns(UserWarning, match="too few rows"):
+        draw_figures({tmp_path: CONTEXT}, Warnings())
+
+
+def test_without_the_extra_it_is_said_that_figures_are_left_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(figures, "available", lambda: False)
+    progress = Warnings()
+    assert draw_figures({tmp_path / "figures": CONTEXT}, progress) == []
+    assert progress.notes == [figures.UNAVAILABLE] and not list(tmp_path.iterdir())
 
 
 def test_a_file_that_cannot_be_written_is_an_error(registered, tmp_path):

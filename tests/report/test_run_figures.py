@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from superconext.core.errors import DataError, MissingExtraError, RunError
 from superconext.report import figures
 from superconext.report.run_figures import (
+    Curves,
+    Layout,
+    SentenceMap,
     count_pairs,
     draw_confusion,
     draw_curves,
@@ -79,6 +82,32 @@ def test_map_names_method_classes_counts_and_errors(tmp_path, drawn):
     assert any("wrongly classified (2)" in text for text in found)
 
 
+def test_points_and_rings_stand_where_the_layout_has_them(tmp_path, drawn):
+    points = np.array([[np.nan, np.nan], [0, 0], [1, 2], [3, 1]])
+    truth, guess = ["a", "a", "b", "b"], ["b", "a", "a", "b"]
+    for axes in (("across", "up"), ("", "")):
+        laid = Layout(points, "t", axes)
+        draw_map(laid, truth, tmp_path / "m.png", predicted=guess, split="dev")
+        shown = drawn[-1].axes[0]
+        found = [one.get_offsets().tolist() for one in shown.collections]
+        assert found == [[[0, 0]], [[1, 2], [3, 1]], [[1, 2]]], "a, b, and the ring"
+        a, b, ring = (one.get_zorder() for one in shown.collections)
+        assert b < a < ring, "the larger class does not cover the other"
+        assert (shown.get_xlabel(), shown.get_ylabel()) == axes
+        # Components of a PCA have scales of their own; distances of a t-SNE map one for both.
+        assert shown.get_aspect() == ("auto" if any(axes) else 1)
+        assert shown.get_title().startswith("dev: t; 1 rows that are not finite")
+        assert "ringed: wrongly classified (1)" in texts(drawn[-1])
+
+
+def test_the_map_of_a_run_rings_its_mistakes(tmp_path, drawn):
+    x, y = groups(12, 2)
+    labels = [ARABIC[i] for i in y]
+    context = figures.RunContext(x, labels, [ARABIC[0]] * 12, ARABIC[:2], [])
+    SentenceMap().draw(context, tmp_path / "m.png")
+    assert "ringed: wrongly classified (6)" in texts(drawn[0])
+
+
 #: Linear RGB as it is seen without red, and without green cones (Machado et al., 2009).
 BLINDNESS = (
     ((0.152, 1.052, -0.204), (0.114, 0.786, 0.099), (-0.003, -0.048, 1.051)),
@@ -102,6 +131,8 @@ def test_what_classes_are_called_decides_their_colour():
     names = ["negative", "neutral", "positive", "post", " NEG "]
     assert figures.class_colours(names) == [1, 7, 0, 2, 1]
     assert figures.class_colours(["a", "b"]) == [0, 1]
+    (shape, colour), (other, same) = figures.class_marks(["neg", " NEG "])
+    assert shape != other and colour == same
 
 
 @pytest.mark.parametrize(
@@ -132,7 +163,9 @@ def test_pca_agrees_with_the_definition():
 
 def test_tsne_keeps_groups_together_and_repeats_itself():
     x, y = groups(60)
-    points, _, _ = place(x, seed=3)
+    points, title, _ = place(x, seed=3)
+    assert "perplexity 19.7" in title, "a third of the other rows"
+    assert np.ptp(points[:, 0]) > np.ptp(points[:, 1]), "as wide as pages are"
     assert np.array_equal(points, place(x, seed=3)[0])
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
@@ -253,6 +286,23 @@ def test_cells_show_shares_of_the_row_and_counts(tmp_path, drawn):
     }
     assert [t.get_text() for t in axes.get_yticklabels()] == list(ARABIC)
     assert "accuracy 0.833" in axes.get_title()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("predicted class", "true class")
+    colours = np.asarray(axes.images[0].get_array())
+    blue, orange = (np.array(matplotlib.colors.to_rgb(name)) for name in ("#0072b2", "#d55e00"))
+    shown = [1 - 0.75 * (1 - blue), 1 - 0.25 * (1 - orange), blue, np.ones(3), np.ones(3)]
+    places = [(0, 0), (0, 1), (1, 1), (1, 0), (2, 2)]
+    np.testing.assert_allclose([colours[place] for place in places], shown)
+
+
+def test_the_matrix_of_many_classes_has_no_zeros_and_upright_names(tmp_path, drawn):
+    names = [f"c{k:02}" for k in range(11)]
+    draw_confusion(names, [*names[:10], "c00"], names, tmp_path / "c.png", split="dev")
+    draw_confusion(["a"], ["a"], ["a", "a long name"], tmp_path / "d.png")
+    draw_confusion(["a"], ["a"], ["a", "b"], tmp_path / "e.png")
+    many, long, short = (figure.axes[0] for figure in drawn)
+    assert len(many.texts) == 11 and "\ndev, N = 11, accuracy" in many.get_title()
+    turns = [axes.get_xticklabels()[0].get_rotation() for axes in (many, long, short)]
+    assert turns == [90, 90, 0]
 
 
 def test_text_stands_out_on_every_background():
@@ -307,6 +357,20 @@ def test_curves_show_every_series(tmp_path, drawn):
     }
     assert len(drawn[0].axes) == 3
     assert len({line.get_linestyle() for line in drawn[0].axes[2].lines}) == 3
+
+
+def test_curves_of_a_run_are_those_of_its_first_member_and_stage(tmp_path, drawn):
+    rows = [{"member": m, "epoch": e, "loss": m / e, "kept": 1.0} for m in (1, 2) for e in (1, 2)]
+    rows = [{**row, "positive_similarity": 0.5} for row in rows]
+    staged = [{**row, "stage": stage} for stage in ("1", "2") for row in rows]
+    for history in (rows, staged):
+        context = figures.RunContext(np.eye(2), "ab", "ab", "ab", history, chance=1.386)
+        Curves().draw(context, tmp_path / "h.png")
+        assert lines(drawn[-1])["training loss"] == ([1, 2], [1, 0.5])
+        assert "share of negatives kept" not in lines(drawn[-1]), "nothing was mined"
+        assert [axes.get_ylabel() for axes in drawn[-1].axes] == ["loss", "cosine"]
+    plain, of_stages = map(lines, drawn)
+    assert "chance, 1.386" in plain and not any("chance" in name for name in of_stages)
 
 
 def test_text_from_a_csv_file_and_gaps(tmp_path, drawn):
@@ -398,6 +462,15 @@ def test_classes_whose_letters_no_font_has_are_numbered_in_one_order(tmp_path, d
 
 
 # Files, threads, extras
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "dated"), [("svg", b"<?xml", b"dc:date"), ("pdf", b"%PDF", b"CreationDate")]
+)
+def test_other_formats_have_no_date(tmp_path, kind, head, dated):
+    written = draw_curves(HISTORY, tmp_path / f"h.{kind}").read_bytes()
+    assert written.startswith(head) and dated not in written
+    assert draw_curves(HISTORY, tmp_path / f"again.{kind}").read_bytes() == written
 
 
 def test_drawing_leaves_no_pyplot_state(tmp_path):

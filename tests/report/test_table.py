@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from superconext.probe import ADJUSTED
 from superconext.report.table import (
     Grid,
+    agreement_line,
     clean,
     clip,
     display_width,
     escape_markdown,
     fold_lines,
+    interval,
     judged,
     markdown,
     probability,
     render,
     score_table,
     script_table,
+    spread,
     told_overlap,
     untested_line,
     verdict,
@@ -134,7 +137,8 @@ def test_markdown_table():
         "| superloss | 0.860 | 200 |",
         "| majority class | 0.500 | 200 |",
     ]
-    assert markdown([{"a": -0.5}], ["a", "b"], fmt=".1f").split("\n")[-1] == "| -0.5 | - |"
+    lines = markdown([{"a": -0.5}], ["a", "b"], fmt=".1f").split("\n")
+    assert lines[1:] == ["| ---: | --- |", "| -0.5 | - |"], "a column without values is no number"
 
 
 @pytest.mark.parametrize(
@@ -214,6 +218,18 @@ def test_a_grid_is_written_in_three_forms():
     assert r"a\_b & \textbf{71.0 $\pm$ 2.0} \\" in latex
 
 
+def test_latex_takes_no_sign_of_a_table_for_its_own():
+    odd = "100% #1 $x$ {y} a&b _ ~ ^ < > \\n"
+    lines = Grid([odd, "F1"], [[odd, "1"]], notes=[odd, "Bold: best."]).latex().splitlines()
+    shown = (
+        r"100\% \#1 \$x\$ \{y\} a\&b \_ \textasciitilde{} \textasciicircum{} $<$ $>$ "
+        r"\textbackslash{}n"
+    )
+    assert rf"{shown} & F1 \\" in lines and rf"{shown} & 1 \\" in lines
+    note = rf"\multicolumn{{2}}{{p{{\linewidth}}}}{{\footnotesize {shown} Bold: best.}} \\"
+    assert note in lines
+
+
 def test_a_grid_writes_its_files_and_unrounded_rows(tmp_path):
     GRID.write(tmp_path, "t", [{"system": "a_b", "F1": 0.71}])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.md", "t.tex"]
@@ -240,6 +256,17 @@ def test_weighted_f1_by_script():
     assert [line.split()[-2:] for line in lines[3:]] == [["0.500", "0.250"], ["0.750", "0.500"]]
 
 
+def test_weighted_f1_by_script_names_what_predicts():
+    test = {"n": 60, "by_script": {"Latin": {"n": 60, "f1_weighted": 0.5}}}
+    metrics = {"reported_split": "test", "test": test, "companion": "n-grams"}
+    for more, name in (
+        ({}, "superconext"),
+        ({"combined": {}}, "superconext, trained encoder + n-grams"),
+        ({"combined": {}, "probe_title": ""}, "superconext, n-grams"),
+    ):
+        assert script_table(metrics | more).splitlines()[-1].split("  ")[0] == name
+
+
 def test_rows_of_scripts_with_few_are_told_as_left_out():
     def told(n):
         test = {"n": n, "by_script": {"Arabic": {"n": 1200, "f1_weighted": 0.75}}}
@@ -259,6 +286,10 @@ def test_a_cross_validation_is_told_with_its_folds_and_what_they_leave_out():
         "over 20 folds: accuracy 70.0 ± 5.0 (percent, mean ± standard deviation)",
         "95% interval of the accuracy: 60.0 to 75.0 (Wilson, 90 different texts)",
     ]
+    once = {**folds, "count": 5, "repeats": 1}
+    assert fold_lines({"n": 100, "folds": once})[0].endswith("while held out (5 folds)")
+    earlier = fold_lines({"n": 100, "folds": {**folds, "not_held_out": 2}})[1]
+    assert earlier.endswith("2 rows, an only text of a class or in folds that were not fitted")
     for lost, only, told in (
         (5, 2, "2 rows, the only text of a class; 3 rows, in folds that were not fitted"),
         (2, 2, "2 rows, the only text of a class"),
@@ -288,6 +319,18 @@ def test_a_class_without_rows_has_no_scores_but_its_support():
     assert judged({"a": some, "b": none}) == {"a": some, "b": unknown}
 
 
+def test_a_spread_of_nothing_is_told_and_no_spread_is_not():
+    assert [spread(0.714, None), spread(0.714, 0.0), spread(0.714, 0.0126)] == [
+        "71.4", "71.4 ± 0.0", "71.4 ± 1.3",
+    ]  # fmt: skip
+    assert spread(0.71432, 0.01, factor=1, digits=3) == "0.714 ± 0.010"
+
+
+def test_the_limits_of_a_difference_have_signs():
+    assert interval(-0.0124, 0.03) == "-1.2 to +3.0"
+    assert interval(0.0, None) == interval(None, 0.0) == "-"
+
+
 def test_small_p_values_are_told_as_small():
     assert [probability(p) for p in (None, 0.0009, 0.001, 0.0104)] == [
         "-", "< 0.001", "0.001", "0.010",
@@ -306,6 +349,19 @@ def test_the_seconds_of_a_run_stand_once_and_the_part_s_own_scores_beside_it():
     assert "n-grams" in whole
     assert whole.split()[-4:] == ["0.500"] * 3 + ["7.0"]
     assert "(no test file: the run chose its settings on them)" not in score_table(metrics)
+    alone = score_table(metrics | both | {"probe_title": ""}).splitlines()[-1]
+    assert alone.startswith("superconext, n-grams ") and "encoder" not in score_table(
+        metrics | both | {"probe_title": ""}
+    )
+    own = {**scores, "accuracy": 0.75}
+    others = {"majority": {"test": own, "seconds": 0.25}, "tfidf_logreg": {"dev": own}}
+    shown = score_table({**metrics, "baselines": others, "native": {"test": own}}).splitlines()
+    assert [line.split()[-4:] for line in shown[3:]] == [
+        ["0.750", "0.500", "0.500", "0.2"],
+        ["0.750", "0.500", "0.500", "-"],
+        ["0.500", "0.500", "0.500", "7.0"],
+    ]
+    assert "TF-IDF" not in "".join(shown), "which has no scores on these rows"
     dev = {**metrics, "reported_split": "dev", "dev": scores}
     assert "(no test file: the run chose its settings on them)" in score_table(dev)
 
@@ -382,6 +438,15 @@ def test_adjusted_baselines_of_equal_classes_are_not_shown_twice():
             table = score_table({**metrics, "baselines": baselines})
             assert table.count("logistic regression, adjusted") == shown
             assert (told in table) == bool(shown) == ("adjusted:" in table)
+
+
+def test_annotators_that_agree_by_chance_alone_are_told_so():
+    assert agreement_line({"human_ceiling": None}) == "no text has the labels of two annotators"
+    said = agreement_line({"human_ceiling": 0.0, "alpha": 0.0})
+    assert said.startswith(
+        "annotators: Krippendorff's alpha 0.000; one against another, macro F1 0"
+    )
+    assert "alpha -;" in agreement_line({"human_ceiling": 0.5, "alpha": None})
 
 
 @pytest.mark.parametrize(
