@@ -80,15 +80,18 @@ def initial_vectors(
             given = "--vectors" if config.vectors else "--init"
         more = "; --pretrain trains the encoder further on it" if config.init else ""
         progress.note(
-            f"{given} is given, so {names_of(config.unlabelled)} is not used to train vectors{more}"
+            f"{WARNING}{given} is given, so {names_of(config.unlabelled)} is not used to train "
+            f"vectors{more}"
         )
     if brought:
         with progress.bar("reading word vectors"):
             source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
         difference = spelt_otherwise(brought, tokenizer)
         unused = unused_dimension(brought, source, config.vector_dimension)
-        for note in [*source.notes, *filter(None, [difference, unused])]:
+        for note in source.notes:
             progress.note(note)
+        for note in filter(None, [difference, unused]):
+            progress.note(WARNING + note)
         origin = "file"
     elif config.vector_method == "random":
         nothing = np.empty((0, config.vector_dimension), dtype=np.float32)

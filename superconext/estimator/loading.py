@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from superconext.core.errors import (
     DataError,
     RunError,
     check_texts,
+    listed,
     needs_training,
     plural,
 )
@@ -90,6 +92,10 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
         raise DataError(f"found y = {labels!r}; expected a list of labels, one for each text")
     if isinstance(labels, (Mapping, AbstractSet)):
         raise DataError(f"found y of type {type(labels).__name__}; expected a list of labels")
+    if isinstance(labels, np.ma.MaskedArray) and (hidden := np.ma.getmaskarray(labels)).any():
+        raise DataError(
+            f"label {int(hidden.argmax())} is missing (masked): label the row or drop it"
+        )
     # A frame has columns, which iterating over it would take for the labels.
     given = np.asarray(labels) if hasattr(labels, "__array__") else list(labels)
     if isinstance(given, list):
@@ -160,6 +166,12 @@ def true_labels(labels: Any, count: int, classes: np.ndarray, estimator: str) ->
         raise DataError(
             f"found labels that are {kinds[0]}, such as {truth[0]}; expected {kinds[1]}, as "
             f"the classes of the model are, such as {classes[0]}: convert them"
+        )
+    if not np.isin(truth, classes).any():
+        warnings.warn(
+            f"found no label that the model knows, such as {truth[0]!s}; expected some of "
+            f"{listed([str(name) for name in classes])}: check the labels",
+            stacklevel=3,
         )
     return truth
 
@@ -265,7 +277,9 @@ class PredictMixin:
         familiarity.add(self._model(), texts)
         for line in familiarity.unread():
             warnings.warn(line, stacklevel=2)
-        return explain(self._model(), texts)
+        found = explain(self._model(), texts)
+        named = self._named()
+        return [replace(one, label=named[one.label]) for one in found]
 
     def suggest(
         self,
@@ -295,7 +309,13 @@ class PredictMixin:
         if balance not in (None, "class", "script"):
             raise ConfigError(f"balance: found {balance!r}; expected None, 'class' or 'script'")
         pool = Texts(texts, [*range(1, len(texts) + 1)], "texts", [])
-        return suggest(self._model(), pool, int(count), known, balance)
+        named = self._named()
+        found = suggest(self._model(), pool, int(count), known, balance)
+        return [replace(one, prediction=named[one.prediction]) for one in found]
+
+    def _named(self) -> dict[Any, Any]:
+        """The classes by the text that the model knows them as."""
+        return dict(zip(self._model().classes, self.classes_.tolist(), strict=True))
 
     def _model(self) -> Model:
         raise NotImplementedError

@@ -45,14 +45,15 @@ _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 class Explanation:
     """The answer for one text and what its words do to it.
 
-    label: the predicted class, or the one asked about. probability: its own.
+    label: the predicted class, or the one asked about; a classifier gives it in the type of its
+        classes. probability: its own.
     words: (word, contribution) in the order of the text, of those that are read; the contribution
         in units of log-odds; above 0 speaks for the label.
     spans: where each word is in the text, (first, last + 1).
     """
 
     text: str
-    label: str
+    label: str | int | float
     probability: float
     words: list[tuple[str, float]]
     spans: list[tuple[int, int]]

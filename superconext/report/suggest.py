@@ -37,7 +37,7 @@ class Suggestion:
 
     text: str
     line: int
-    prediction: str
+    prediction: str | int | float
     certainty: float
 
 

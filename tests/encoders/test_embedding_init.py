@@ -37,6 +37,9 @@ class Listening(Progress):
     def say(self, line):
         self.said.append(line)
 
+    def warn(self, line):
+        self.said.append(f"warning: {line}")
+
 
 def start(tokenizer=None, progress=None, held=(), **given):
     config = resolve({"vector_dimension": 8, **given})
@@ -152,6 +155,7 @@ def test_a_folder_whose_words_are_spelt_otherwise_is_told_of(tmp_path, theirs, o
     assert len(found) == (said is not None)
     if said:
         assert str(folder) in found[0] and said in found[0] and "\n" not in found[0]
+        assert found[0].startswith("warning: ")
 
 
 def test_a_bridge_on_one_side_is_told_of(tmp_path):
@@ -175,7 +179,8 @@ def test_random_vectors_are_noise_by_the_seed(tmp_path):
     progress = Listening()
     given = {"vector_method": "random", "vector_dimension": 400}
     first = start(progress=progress, unlabelled=str(tmp_path / "more.txt"), **given)
-    assert any("more.txt is not used to train vectors" in line for line in progress.said)
+    (warned,) = [line for line in progress.said if line.startswith("warning: ")]
+    assert "more.txt is not used to train vectors" in warned
     assert first.facts["vectors"]["coverage"] == 0 and len(first.oov_vectors) == 0
     assert first.table[2:].std() == pytest.approx(0.1, rel=0.1) and (first.table[:2] == 0).all()
     assert np.array_equal(first.table, start(**given).table)

@@ -711,7 +711,7 @@ def test_suggest_takes_labelled_texts_in_any_container(fitted):
 
 
 @pytest.mark.parametrize("changes", [{}, {"cv": 2}, {"init": "a folder", "freeze": True}])
-@pytest.mark.parametrize("state", ["no_grad", "inference_mode", "float64"])
+@pytest.mark.parametrize("state", ["no_grad", "inference_mode", "float64", "meta", "autocast"])
 def test_a_fit_is_the_same_whatever_torch_is_set_to(state, changes, request):
     torch = pytest.importorskip("torch")
     if "init" in changes:
@@ -727,11 +727,49 @@ def test_a_fit_is_the_same_whatever_torch_is_set_to(state, changes, request):
             fitted = SuperConTextClassifier(**parameters).fit(TEXTS, LABELS)
             assert torch.get_default_dtype() == torch.float64
         else:
-            with getattr(torch, state)():
+            states = {
+                "meta": lambda: torch.device("meta"),  # stands for cuda
+                "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+            }
+            with states.get(state, getattr(torch, state, None))():
                 fitted = SuperConTextClassifier(**parameters).fit(TEXTS, LABELS)
         assert np.array_equal(fitted.predict_proba(NEW), expected)
     finally:
         torch.set_default_dtype(before)
+
+
+def test_loading_draws_none_of_the_callers_random_numbers(fitted, tmp_path):
+    torch = pytest.importorskip("torch")
+    fitted.save(tmp_path / "run")
+    before = torch.random.get_rng_state()
+    superconext.load(tmp_path / "run")
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("names", [(2, 10), (False, True), (-1.0, 1.0)])
+def test_explanations_and_suggestions_name_classes_as_predictions_do(names):
+    labels = [names[label == "good"] for label in LABELS]
+    model = SuperConTextClassifier(**TINY).fit(TEXTS, labels)
+    texts = ["ahsan film", "khayb bzaf", "zwin had chi"]
+    predicted = model.predict(texts).tolist()
+    assert [repr(one.label) for one in model.explain(texts)] == [*map(repr, predicted)]
+    found = {one.text: one.prediction for one in model.suggest(texts, 3)}
+    assert [repr(found[text]) for text in texts] == [*map(repr, predicted)]
+
+
+def test_labels_under_a_mask_are_missing(fitted):
+    hidden = np.ma.masked_array([0, 1] * 12, mask=[0] * 5 + [1] * 19)
+    with pytest.raises(DataError, match="label 5 is missing"):
+        SuperConTextClassifier(**TINY).fit(TEXTS, hidden)
+    shown = np.ma.masked_array(LABELS, mask=[0] * 24)
+    assert fitted.score(TEXTS, shown) == fitted.score(TEXTS, LABELS)
+
+
+def test_labels_of_which_the_model_knows_none_are_told(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    for model in (fitted, superconext.load(tmp_path / "run")):
+        with pytest.warns(UserWarning, match="no label that the model knows, such as GOOD"):
+            assert model.score(TEXTS, [label.upper() for label in LABELS]) == 0
 
 
 def test_a_fit_is_the_same_whatever_numpy_raises(tmp_path):
