@@ -153,4 +153,5 @@ def _size_where_unknown() -> dict[str, int]:
 def in_notebook() -> bool:
     """Whether this runs in a Jupyter kernel, where bars are widgets or lines of a cell."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    # Colab's and others' are derived from Jupyter's.
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)

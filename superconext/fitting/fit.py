@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -413,17 +413,24 @@ def _strength(config: Config) -> float:
 
 @contextmanager
 def own_torch_state(threads: int) -> Iterator[None]:
-    """Inside the block torch has gradients, float32, so many threads and random numbers of its own,
-    whatever the caller has set; after it everything is as before."""
+    """Inside the block torch has gradients, float32, no autocast, the processor as its default
+    device, so many threads and random numbers of its own, whatever the caller has set; after it
+    everything is as before."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
         with (
+            ExitStack() as undone,
             fixed_threads(threads),
             torch.random.fork_rng(devices=[]),
             torch.inference_mode(False),
             torch.enable_grad(),
         ):
+            if torch.get_default_device().type != "cpu":  # the mode slows each call of torch
+                undone.enter_context(torch.device("cpu"))
+            for device in ("cpu", "cuda"):
+                if torch.is_autocast_enabled(device):
+                    undone.enter_context(torch.autocast(device, enabled=False))
             yield
     finally:
         torch.set_default_dtype(before)

@@ -166,4 +166,5 @@ def load_run(
 
         if threads is not None:
             torch.set_num_threads(threads)
-        return load_model(folder), manifest
+        with torch.random.fork_rng(devices=[]):  # a module draws its first weights
+            return load_model(folder), manifest

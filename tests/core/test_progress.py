@@ -7,10 +7,20 @@ import os
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
 from superconext.core import progress
+
+
+@pytest.mark.parametrize(("name", "shown"), [("Shell", True), ("TerminalShell", False)])
+def test_shells_derived_from_jupyters_are_notebooks(monkeypatch, name, shown):
+    jupyter = type("ZMQInteractiveShell" if shown else "Other", (), {})
+    shell = type(name, (jupyter,), {})()  # as Colab's
+    module = types.SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    assert progress.in_notebook() == shown
 
 
 def test_a_bar_moves_where_no_share_is_known(monkeypatch):
