@@ -296,6 +296,10 @@ class Downloader:
                 if span is None or int(span[1]) != have:
                     part.clear()
                     raise _Interrupted("the server sent another piece than the one asked for")
+                tag = response.headers["ETag" if validator.startswith('"') else "Last-Modified"]
+                if tag is not None and tag != validator:  # If-Range was not heeded
+                    part.clear()
+                    raise _Interrupted("the server sent a piece of another version")
                 total: int | None = int(span[2])
             else:
                 have = 0
@@ -328,6 +332,11 @@ class Downloader:
             if error.code == 416 or error.code in _TEMPORARY:
                 raise _Interrupted(f"the server answers {error.code} {error.reason}") from error
             raise
+        except ValueError as error:  # such as of an address that a redirection leads to
+            raise self.error(
+                f"{request.full_url}: leads to no address ({error}); expected the file: check the "
+                "address in a browser"
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             if isinstance(reason, ssl.SSLCertVerificationError):

@@ -15,7 +15,7 @@ from typing import Any
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.file_format import Block, FileFormat, Votes, parsed_rows
 from superconext.data.formats import Records, TableFormat
-from superconext.data.lines import ARROW_FOLDER, most_unpacked, shard_paths, shown
+from superconext.data.lines import ARROW_FOLDER, LONGEST, most_unpacked, shard_paths, shown
 
 _ROWS = 4096  # read at a time
 #: How a file begins; `datasets` writes streams, which do not.
@@ -57,12 +57,12 @@ class Parquet(FileFormat):
                     return cells[0], file.votes(dict(zip(file.voters, cells[width:], strict=True)))
                 return cells[0], cells[1] if len(cells) > 1 else ""
 
+            room = _Room(name, self._size)
             for batch in batches:
                 if not batch.num_rows:
                     continue
-                rows = list(
-                    zip(*(batch.column(c).to_pylist() for c in [*columns, *others]), strict=True)
-                )
+                cells = (room.take(batch.column(c), c, number) for c in [*columns, *others])
+                rows = list(zip(*(column.to_pylist() for column in cells), strict=True))
                 numbers = range(number, number + len(rows))
                 number += len(rows)
                 yield parsed_rows(file, numbers, rows, parse, file.wanted.labelled)
@@ -73,11 +73,16 @@ class Parquet(FileFormat):
             ) from None
 
     def _opened(self) -> tuple[Any, Iterable[Any]]:
-        """The schema and the batches of rows."""
+        """The schema and the batches of rows; `_size` is then known."""
         import pyarrow.parquet as parquet
 
-        table = parquet.ParquetFile(self.file.file.binary())
-        return table.schema_arrow, table.iter_batches(_ROWS)
+        source = self.file.file.binary()
+        self._size = _size_of([source])
+        found = parquet.read_schema(source)
+        # A text that many rows share takes room once.
+        texts = [one.name for one in found if one.type in ("string", "binary", "large_string")]
+        table = parquet.ParquetFile(source, read_dictionary=texts)
+        return found, table.iter_batches(_ROWS)
 
 
 class Arrow(Parquet):
@@ -94,7 +99,8 @@ class Arrow(Parquet):
         shards = [source]
         if isinstance(source, str | Path) and Path(source).is_dir():
             shards = list(shard_paths(Path(source)))
-        elif self.file.file.first.startswith(_ARROW_FILE):
+        self._size = _size_of(shards)
+        if len(shards) == 1 and self.file.file.first.startswith(_ARROW_FILE):
             whole = ipc.open_file(source)
             return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
         first = ipc.open_stream(shards[0])
@@ -105,6 +111,49 @@ class Arrow(Parquet):
                     yield from reader
 
         return first.schema, batches()
+
+
+def _size_of(sources: Iterable[Any]) -> int:
+    """Bytes of files, or of streams that are in memory."""
+    return sum(
+        Path(one).stat().st_size if isinstance(one, str | Path) else one.getbuffer().nbytes
+        for one in sources
+    )
+
+
+class _Room:
+    """How much the texts of a file of `size` bytes may take once they are unpacked."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.size, self.taken = name, size, 0
+
+    def take(self, given: Any, column: str, number: int) -> Any:
+        """A column of a batch that begins at a row, with each text of its own. Raises DataError for
+        too much."""
+        import pyarrow as arrow
+        import pyarrow.compute as compute
+
+        values, places = given, None
+        if arrow.types.is_dictionary(given.type):
+            values, places = given.dictionary, given.indices
+        if str(values.type) not in ("string", "binary", "large_string", "large_binary"):
+            return given
+        lengths = compute.binary_length(values).cast("int64")
+        if places is not None:
+            lengths = lengths.take(places)
+        if (compute.max(lengths).as_py() or 0) > LONGEST:
+            raise DataError(
+                f"{self.name}: from row {number} on {shown(column)} has a text longer than "
+                f"{LONGEST >> 20} MiB, expected a sentence: break it up"
+            )
+        self.taken += compute.sum(lengths).as_py() or 0
+        if self.taken > most_unpacked(self.size):
+            raise DataError(
+                f"{self.name}: {self.size} bytes that unpack to more than "
+                f"{most_unpacked(self.size)}, expected sentences, which no packing makes so much "
+                "shorter: do not trust the file"
+            )
+        return given if places is None else given.dictionary_decode()
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from superconext.config.parameters import Config
+from superconext.core.errors import RunError
 from superconext.core.process import gc_paused
 from superconext.core.registry import own_fault
 from superconext.data.columns import Known
@@ -162,9 +163,18 @@ class Model:
         return self._answer(texts, features, native)
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
-        """What the model predicts by, given the probe's probabilities `[N, C]` of the texts."""
+        """What the model predicts by, given the probe's probabilities `[N, C]` of the texts.
+
+        Raises RunError where they are no numbers, as of weights that are none or too large.
+        """
         shares = probe if self.ensemble is None else self.ensemble.combined(texts, probe)
-        return shares if self.priors is None else self.priors.corrected(texts, shares)
+        shares = shares if self.priors is None else self.priors.corrected(texts, shares)
+        if not np.isfinite(shares).all():
+            raise RunError(
+                "found probabilities that are no numbers; expected shares: the model's "
+                "weights are damaged: train again"
+            )
+        return shares
 
     @property
     def _probe_alone(self) -> bool:

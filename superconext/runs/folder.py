@@ -334,6 +334,8 @@ def load_model(folder: Path | str) -> Model:
         arrays = load_arrays(folder / "vectors.safetensors")
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
+        if nan := [name for name, value in tensors.items() if bool(value.isnan().any())]:
+            raise ValueError(f"encoder.safetensors: {nan[0]} has values that are no numbers")
         second = saved.get("second_objective")
         model = _assemble(config, words, arrays, tensors, probe, second)
         kind = ENSEMBLES.get(config.probe_features)

@@ -315,6 +315,26 @@ def test_parquet(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+def test_columns_that_unpack_to_far_more_are_refused(tmp_path, name):
+    import pyarrow as arrow
+    import pyarrow.feather as feather
+    import pyarrow.parquet as parquet
+
+    def write(texts):
+        table = arrow.table({"text": texts, "label": ["x"] * len(texts)})
+        if name == "a.feather":
+            feather.write_feather(table, tmp_path / name, compression="zstd")
+        else:
+            parquet.write_table(table, tmp_path / name)
+        return tmp_path / name
+
+    assert "unpack to more than 67108864" in refusal(write(["zwin " * 400_000] * 40))
+    assert "'text' has a text longer than 16 MiB" in refusal(write(["a", "z" * (1 << 24) + "z"]))
+    assert len(read_labelled(write(["zwin bzaf", "khayb"] * 9)).texts) == 18
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")
 @pytest.mark.parametrize("name", ["a.arrow", "a.feather", "a.data"])
 def test_arrow_files_and_streams(tmp_path, name):
     import pyarrow as arrow

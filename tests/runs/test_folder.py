@@ -1,6 +1,8 @@
 """A model of 50,000 words loads and answers within two seconds, and without scikit-learn."""
 
 import gc
+import hashlib
+import json
 import random
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 import superconext
 from superconext.config.parameters import resolve
@@ -138,6 +141,25 @@ def test_a_model_is_apart_from_the_file_it_was_read_from(tmp_path):
         stream.seek(path.stat().st_size // 2)
         stream.write(b"\0" * (path.stat().st_size // 2))
     assert np.array_equal(loaded.features(["zwin bzaf"]), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("encoder.safetensors", float("nan"), "values that are no numbers"),
+        ("probe.safetensors", 1e308, "probabilities that are no numbers"),
+    ],
+)
+def test_weights_that_give_no_numbers_are_refused(tmp_path, name, value, said):
+    save_run(make_model(50), tmp_path / "run")
+    file, manifest = tmp_path / "run" / name, tmp_path / "run" / "manifest.json"
+    weights = {n: np.full_like(array, value) for n, array in load_file(file).items()}
+    save_file(weights, file)
+    saved = json.loads(manifest.read_text())
+    saved["files"][name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(saved))
+    with np.errstate(all="ignore"), pytest.raises(RunError, match=said):
+        superconext.load(tmp_path / "run").predict_proba(["zwin bzaf"])
 
 
 def test_the_collector_is_left_as_it_was(tmp_path):

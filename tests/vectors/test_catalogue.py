@@ -210,6 +210,19 @@ def test_a_piece_of_an_earlier_version_is_not_joined_to_a_new_one(get, server):
     assert server.asked == ["bytes=500-"]
 
 
+def test_a_server_that_does_not_heed_the_version_asked_for(get, server):
+    new = bytes(reversed(PACKED))
+    headers = {"Content-Range": f"bytes {HALF}-{len(new) - 1}/{len(new)}", "ETag": '"v2"'}
+    other = send(206, headers | {"Content-Length": str(len(new) - HALF)}, new[HALF:])
+    got = get(cut(), other, whole(), entry=UNHASHED)
+    assert got.path.read_bytes() == PACKED and server.asked[-1] is None
+
+
+def test_a_redirection_to_no_address(get):
+    with pytest.raises(VectorsError, match="leads to no address"):
+        get(send(302, {"Location": "http://[", "Content-Length": "0"}, b""))
+
+
 def test_a_server_without_ranges(get, server):
     got = get(cut(), whole())
     assert got.path.read_bytes() == PACKED and server.asked == [None, f"bytes={HALF}-"]
