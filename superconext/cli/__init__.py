@@ -26,7 +26,12 @@ from superconext.cli.options import missing, no_such_option
 from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
-from superconext.core.errors import MissingExtraError, SuperConTextError, needs_training
+from superconext.core.errors import (
+    MissingExtraError,
+    SuperConTextError,
+    for_terminal,
+    needs_training,
+)
 from superconext.core.files import cache_dir
 from superconext.core.process import skip_final_collection, wait_briefly
 from superconext.core.registry import own_code_at_fault
@@ -256,5 +261,5 @@ def _fail(message: str, debug: bool, code: int = 1) -> None:
             import traceback
 
             traceback.print_exc()
-        print("error:", " ".join(message.split()), file=sys.stderr)
+        print("error:", for_terminal(" ".join(message.split())), file=sys.stderr)
     sys.exit(code)

@@ -38,7 +38,7 @@ from superconext.cli.options import (
 )
 from superconext.cli.use import _load, refuse_swapped, warn_of_unread
 from superconext.core.blank import is_blank
-from superconext.core.errors import DataError, listed, plural
+from superconext.core.errors import DataError, for_terminal, listed, plural
 from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
@@ -332,7 +332,8 @@ def explain(
         for one, similar in zip(found, near, strict=True):
             _show_words(one)
             for row in similar:
-                click.echo(f"  nearest: {row['cosine']:.2f}  {row['label']}  {row['text']}")
+                text = for_terminal(f"{row['label']}  {row['text']}")
+                click.echo(f"  nearest: {row['cosine']:.2f}  {text}")
     else:
         give(
             [
@@ -448,14 +449,16 @@ def _show_words(explained: Explanation) -> None:
     """One sentence, words for the label blue, against it yellow, strong ones bold."""
     most = max(abs(value) for _, value in explained.words)
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    shown = [(for_terminal(word), value) for word, value in explained.words]
     words = [
         click.style(word, fg="blue" if value > 0 else "yellow", bold=abs(value) > most / 2)
         if abs(value) > most / 10 and not plain
         else word
-        for word, value in explained.words
+        for word, value in shown
     ]
-    click.echo(f"{explained.label} {explained.probability:.2f}  {' '.join(words)}")
-    ordered = sorted(explained.words, key=lambda pair: -abs(pair[1]))
+    label = for_terminal(str(explained.label))
+    click.echo(f"{label} {explained.probability:.2f}  {' '.join(words)}")
+    ordered = sorted(shown, key=lambda pair: -abs(pair[1]))
     click.echo("  " + "  ".join(f"{word} {value:+.2f}" for word, value in ordered[:8]))
 
 

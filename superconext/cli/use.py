@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import sys
 from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from superconext.cli.options import (
     tell,
 )
 from superconext.core.blank import is_blank, zeros_for_blank
-from superconext.core.errors import listed, plural
+from superconext.core.errors import for_terminal, listed, plural
 from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
@@ -426,6 +427,10 @@ def write_predictions(
     heading[place:place] = share_columns(model.classes, heading) if proba else []
     familiarity = Familiarity()
 
+    def give(text: str) -> None:
+        plain = for_terminal(text) if stream is None and sys.stdout.isatty() else text
+        click.echo(plain, stream, nl=False)
+
     def show_notes() -> None:
         nonlocal shown
         if not quiet:
@@ -461,14 +466,14 @@ def write_predictions(
             rows: Iterable[Any] = zip(lines, labels, shares, facts, part, cells, strict=True)
             if as_json:
                 written = [_json_row(model, proba, *row) for row in rows]
-                click.echo((", " if begun else "[") + ", ".join(written), stream, nl=False)
+                give((", " if begun else "[") + ", ".join(written))
             else:
                 table = [_table_row(model, proba, details, told, *row) for row in rows]
                 if (proba or details or keep or out) and not begun:
                     table.insert(0, [*heading, *kept])
                 mark = "\ufeff" * (as_csv and not begun)  # spreadsheets know UTF-8 by it
                 lines_out = table_lines(table, texts.separator if as_csv else "")
-                click.echo(mark + "".join(lines_out), stream, nl=False)
+                give(mark + "".join(lines_out))
             begun += len(part)
             labelled += len(part) - labels.count(None)
     if as_json:
@@ -671,7 +676,7 @@ def report(
     Without FILE the page shows what RUN recorded: no sentences, unless trained with --keep-text.
     The page is one file that loads nothing else; it contains the sentences of FILE and --train.
     """
-    from superconext.core.errors import DataError
+    from superconext.core.errors import DataError, RunError
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
     from superconext.runs.manifest import read_manifest
@@ -692,7 +697,14 @@ def report(
         if out is None and path.exists():  # of training, which shows more than is recorded
             echo_notes(["the run has its page already"])
         else:
-            write_page(path, folder_page(Path(run)))
+            context = folder_page(Path(run))
+            try:
+                write_page(path, context)
+            except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+                raise RunError(
+                    f"{run}: its records cannot be shown ({error}); expected metrics.json and "
+                    "history.csv as train wrote them: give a labelled FILE to judge the run on"
+                ) from None
     else:
         model = _load(run, threads)
 

@@ -5,6 +5,7 @@ a library user would expect. A message has three parts: what was found, what was
 expected, what to do next.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -117,6 +118,19 @@ def nearest(name: object, known: Iterable[str]) -> str:
     import difflib
 
     return next(iter(difflib.get_close_matches(str(name), list(known), n=1)), "")
+
+
+#: What a terminal obeys in place of showing it, or what turns the order of other characters round.
+_OBEYED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def for_terminal(text: str) -> str:
+    r"""The text with what a terminal would obey written as in JSON, such as \u001b for Escape.
+
+    >>> for_terminal("zwin\x1b[2J")
+    'zwin\\u001b[2J'
+    """
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plural(number: float, what: str) -> str:

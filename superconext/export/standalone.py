@@ -16,6 +16,7 @@ from pathlib import Path
 from superconext._version import __version__
 from superconext.core.errors import listed
 from superconext.data.file_format import FILE_FORMATS
+from superconext.report.table import escape_markdown
 
 #: The folder of the copies, which is a package.
 RUNTIME = "superconext_runtime"
@@ -366,7 +367,7 @@ def write_standalone(
     `opened`, an expression of `HERE` and `threads`, makes the model of. classes, run (its name) and
     cost (a sentence): for the README.
     """
-    labels = listed([f"`{' '.join(label.split())}`" for label in classes], _NAMED)
+    labels = listed([escape_markdown(label) for label in classes], _NAMED)
     about = {"RUN": run, "VERSION": __version__, "LABELS": labels}
     about |= {"COST": f"\n{cost}\n" * bool(cost), "PACKAGES": " ".join(packages)}
     readme = re.sub("@([A-Z]+)@", lambda found: about[found[1]], _README)

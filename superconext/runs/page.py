@@ -134,11 +134,12 @@ def folder_page(run: Path) -> PageContext:
     Raises RunError where a file is missing or damaged.
     """
     manifest, metrics = read_manifest(run), read_json(plain_file(run, "metrics.json"))
-    split = metrics.get("reported_split", "test")
     path = plain_file(run, "predictions.tsv")
     try:
+        split = metrics.get("reported_split", "test")
         with path.open(encoding="utf-8", newline="") as file:
-            table = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+            heading, *lines = [line.split("\t") for line in file.read().split("\n")[:-1]]
+            table = [dict(zip(heading, line, strict=True)) for line in lines]
         rows = PageRows(
             texts=[row["text"] for row in table] if table and "text" in table[0] else [],
             labels=[row["label"] for row in table],
@@ -153,20 +154,23 @@ def folder_page(run: Path) -> PageContext:
         if not _notes(scores) and abs(right - scores["accuracy"]) > 1e-6:
             raise ValueError(f"accuracy {right:.3f}, metrics.json has {scores['accuracy']:.3f}")
         classes = list(scores["per_class"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        others = _others(metrics, split)
+        notes = [*_cut_short(manifest, run), *_notes(scores), *_seen_rows(metrics)]
+        hashes = dict(manifest.get("files", {}))
+    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         raise RunError(
             f"{path}: cannot be read as this run's predictions ({error}); expected the files as "
             "train wrote them: give a labelled FILE to judge the run on"
         ) from None
-    config = listed_file(run, "config.toml", manifest.get("files", {}))
+    config = listed_file(run, "config.toml", hashes)
     return PageContext(
         split=split,
         rows=rows,
         classes=classes,
         metrics=scores,
-        others=_others(metrics, split),
+        others=others,
         history=_history(run),
-        notes=[*_cut_short(manifest, run), *_notes(scores), *_seen_rows(metrics)],
+        notes=notes,
         **_made(manifest, read_toml(config, "name = value"), metrics),
     )
 
@@ -303,9 +307,9 @@ def _others(metrics: Mapping[str, Any], split: str) -> dict[str, Any]:
 
 def _history(run: Path) -> list[dict[str, Any]]:
     try:
-        with (run / "history.csv").open(encoding="utf-8", newline="") as file:
+        with plain_file(run, "history.csv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
-    except (OSError, ValueError):
+    except (OSError, ValueError, csv.Error):
         return []
 
 

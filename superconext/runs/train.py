@@ -159,6 +159,8 @@ def _saved_request(
         saved = json.loads((stopped / CHECKPOINT / "request.json").read_text(encoding="utf-8"))
         hashes, prints = saved.pop("sha256"), saved.pop("files", {})
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
+        if not all(isinstance(f, str | None) for f in (request.train, request.dev, request.test)):
+            raise ValueError("a file's name is no text")
         request = replace(request, command=tuple(request.command))
         config = resolve_sized(request.given, "resume")
         check_config(config, bool(request.reading.get("drop_unlabelled")))
@@ -166,7 +168,14 @@ def _saved_request(
         raise RunError(
             f"{stopped}: {error}. The checkpoint waits for the code that the run was begun with"
         ) from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (
+        AttributeError,
+        KeyError,
+        OSError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise RunError(
             f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"
         ) from None

@@ -410,6 +410,11 @@ def test_files_beyond_the_model_are_not_needed(call, finished, tmp_path):
 # What a run is asked about
 
 
+def test_a_name_in_an_error_is_no_command_to_the_terminal(call):
+    said = call("train", "a\x1b[2Jb.tsv", "--out", "c")
+    assert said.code == 1 and "\x1b" not in said.err and "\\u001b[2Jb.tsv" in said.err
+
+
 @pytest.mark.parametrize("verb", ["predict", "evaluate", "embed"])
 def test_a_file_to_use_that_is_not_there_or_empty(call, finished, tmp_path, verb):
     more = ["--out", tmp_path / "vectors.npy"] if verb == "embed" else []

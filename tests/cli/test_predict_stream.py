@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
 import random
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -116,6 +118,27 @@ def test_a_person_is_told_what_to_do_next_and_a_pipe_is_not(finished):
     os.close(reader)
     wanted = f"next: superconext suggest {finished.folder} {finished.data.test}"
     assert said.returncode == 0 and said.stderr.splitlines()[-1].startswith(wanted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize("verb", ["predict", "predict --json", "explain"])
+def test_a_terminal_is_sent_nothing_that_it_would_obey(finished, tmp_path, verb):
+    path = tmp_path / "texts.txt"
+    path.write_text("zwin\x1b]0;title\x07 bzaf\u202e\x9b2J\n", encoding="utf-8")
+    verb, *more = verb.split()
+    given = [verb, finished.folder, *["--file"] * (verb == "explain"), path, *more]
+    command = [sys.executable, "-m", "superconext", *given]
+    reader, terminal = os.openpty()
+    plain = {**environment(), "NO_COLOR": "1"}
+    said = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, env=plain)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # of Linux, where nothing is left
+        while part := os.read(reader, 4096):
+            shown += part
+    os.close(reader)
+    assert said.returncode == 0, said.stderr
+    assert "zwin" in (text := shown.decode()) and not re.search("[\x1b\x07\x9b\u202e]", text)
 
 
 def test_a_file_of_bad_lines_alone_is_an_error(call, finished):

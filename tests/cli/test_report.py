@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 
@@ -107,6 +108,50 @@ def test_damaged_records_are_refused(finished, call, tmp_path, name, content):
     (run / name).write_text(content, encoding="utf-8")
     blame(call("report", run, "--out", tmp_path / "page.html"))
     assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"baselines": []},
+        {"baselines": {"majority": {"test": {"accuracy": -5, "n": 12}}}},
+        {"overlap": []},
+        {"reported_split": []},
+        {"per_class": {"neg": 3, "pos": 3}},
+    ],
+    ids=str,
+)
+def test_records_of_another_shape_are_refused_or_left_out(finished, call, tmp_path, change):
+    run = tmp_path / "run"
+    shutil.copytree(finished.folder, run)
+    metrics = json.loads((run / "metrics.json").read_text("utf-8"))
+    if "per_class" in change:
+        metrics["test"].update(change)
+    else:
+        metrics.update(change)
+    (run / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+    said = call("report", run, "--out", tmp_path / "page.html")
+    assert said.code == 0 or ("expected" in blame(said) and "report what it shows" not in said.err)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
+def test_a_history_that_is_no_file_is_not_opened(finished, call, tmp_path):
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        shutil.rmtree(run := tmp_path / "run", ignore_errors=True)
+        shutil.copytree(finished.folder, run)
+        (run / "history.csv").unlink()
+        make(run / "history.csv")
+        assert call("report", run, "--out", tmp_path / "page.html").code == 0
+
+
+def test_a_long_text_that_a_run_kept_is_shown(finished, call, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished.folder, run)
+    heading, *lines = (run / "predictions.tsv").read_text("utf-8").splitlines()
+    rows = [heading + "\ttext", *(f"{line}\tzwin" for line in lines[:-1])]
+    rows.append(lines[-1] + "\t" + "zwin " * 30_000)
+    (run / "predictions.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert call("report", run, "--out", tmp_path / "page.html").code == 0
 
 
 def test_formats_of_figures_are_checked_before_anything_is_read(call, tmp_path):

@@ -485,8 +485,8 @@ def test_a_run_with_a_program_of_its_own_is_a_run(tmp_path):
 
 
 def test_a_label_is_one_line_of_the_readme(tmp_path):
-    labels = ["very\ngood", "bad\t one", *map(str, range(30))]
+    labels = ["very\ngood", "bad\t one\x1b`<img>", "\ud800", *map(str, range(30))]
     write_standalone(tmp_path, ["numpy"], "static_model", "StaticModel(HERE)", labels, "r")
     readme = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "Labels: `very good`, `bad one`, `0`, " in readme
-    assert "`17`" in readme and "`18`" not in readme
+    assert r"Labels: very good, bad one \`\<img\>, �, 0, " in readme
+    assert "15, 16" in readme and "16, 17" not in readme
