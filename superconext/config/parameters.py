@@ -244,7 +244,9 @@ class Config:
         "if batches are balanced, but for a transformer.",
         low=1,
     )
-    batch_size: int = _training(200, "Sentences in a batch, shared equally by the classes.", low=4)
+    batch_size: int = _training(
+        200, "Sentences in a batch, shared equally by the classes.", low=4, high=65536
+    )
     learning_rate: float | None = _training(
         0.001,
         "Adam's step size; unset with a pretrained BiLSTM: 0.0002 for fewer than 600 rows.",
