@@ -25,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -374,10 +375,12 @@ def load_model(folder: Path | str) -> Model:
 
 def _unknown(error: UnregisteredError, manifest: Mapping[str, Any]) -> str:
     """What a run was trained with that this process does not know, and how to make it known."""
-    if not error.kind:
+    if not error.kind or not is_name(error.name):
         return ""
     known = manifest.get("own_code")
     code = str(known.get(f"{error.kind} {error.name}", "")) if isinstance(known, dict) else ""
+    if not re.fullmatch(r"[\w.-]+:[\w.]+", code):  # it may be pasted into a shell
+        code = ""
     module, _, name = (code or "file.py:Class").partition(":")
     mend = f"set {error.variable}={error.name}=path/to/{module}:{name}"
     if not module.endswith(".py"):
