@@ -676,7 +676,7 @@ def report(
     Without FILE the page shows what RUN recorded: no sentences, unless trained with --keep-text.
     The page is one file that loads nothing else; it contains the sentences of FILE and --train.
     """
-    from superconext.core.errors import DataError, RunError
+    from superconext.core.errors import DataError, RunError, SuperConTextError
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
     from superconext.runs.manifest import read_manifest
@@ -700,6 +700,8 @@ def report(
             context = folder_page(Path(run))
             try:
                 write_page(path, context)
+            except SuperConTextError:
+                raise
             except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise RunError(
                     f"{run}: its records cannot be shown ({error}); expected metrics.json and "

@@ -12,12 +12,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.file_format import Block, FileFormat, Votes, parsed_rows
 from superconext.data.formats import Records, TableFormat
 from superconext.data.lines import ARROW_FOLDER, LONGEST, most_unpacked, shard_paths, shown
 
 _ROWS = 4096  # read at a time
+#: Types of columns of text or bytes, as Arrow names them.
+_TEXTS = (
+    "string", "binary", "large_string", "large_binary", "string_view", "binary_view",
+)  # fmt: skip
 #: How a file begins; `datasets` writes streams, which do not.
 _ARROW_FILE = b"ARROW1\0\0"
 
@@ -37,7 +43,7 @@ class Parquet(FileFormat):
             raise MissingExtraError(f"Reading {self.kind}", "parquet") from None
         number = 1
         try:
-            schema, batches = self._opened()
+            schema, batches, size = self._opened()
             columns = [*file.named(list(schema.names)), *file.voters]
             width = len(columns) - len(file.voters)
             classes = _class_names(schema.metadata)
@@ -57,7 +63,7 @@ class Parquet(FileFormat):
                     return cells[0], file.votes(dict(zip(file.voters, cells[width:], strict=True)))
                 return cells[0], cells[1] if len(cells) > 1 else ""
 
-            room = _Room(name, self._size)
+            room = _Room(name, size)
             for batch in batches:
                 if not batch.num_rows:
                     continue
@@ -72,17 +78,16 @@ class Parquet(FileFormat):
                 f"{name}: not readable as {self.kind} ({reason}): write or copy it again"
             ) from None
 
-    def _opened(self) -> tuple[Any, Iterable[Any]]:
-        """The schema and the batches of rows; `_size` is then known."""
+    def _opened(self) -> tuple[Any, Iterable[Any], int]:
+        """The schema, the batches of rows, and the bytes that all are packed into."""
         import pyarrow.parquet as parquet
 
         source = self.file.file.binary()
-        self._size = _size_of([source])
         found = parquet.read_schema(source)
         # A text that many rows share takes room once.
-        texts = [one.name for one in found if one.type in ("string", "binary", "large_string")]
+        texts = [one.name for one in found if str(one.type) in _TEXTS]
         table = parquet.ParquetFile(source, read_dictionary=texts)
-        return found, table.iter_batches(_ROWS)
+        return found, table.iter_batches(_ROWS), _size_of([source])
 
 
 class Arrow(Parquet):
@@ -92,17 +97,17 @@ class Arrow(Parquet):
     magic = (ARROW_FOLDER, _ARROW_FILE)
     kind = "an Arrow file"
 
-    def _opened(self) -> tuple[Any, Iterable[Any]]:
+    def _opened(self) -> tuple[Any, Iterable[Any], int]:
         import pyarrow.ipc as ipc
 
         source = self.file.file.binary()
         shards = [source]
         if isinstance(source, str | Path) and Path(source).is_dir():
             shards = list(shard_paths(Path(source)))
-        self._size = _size_of(shards)
+        size = _size_of(shards)
         if len(shards) == 1 and self.file.file.first.startswith(_ARROW_FILE):
             whole = ipc.open_file(source)
-            return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
+            return whole.schema, map(whole.get_batch, range(whole.num_record_batches)), size
         first = ipc.open_stream(shards[0])
 
         def batches() -> Iterator[Any]:
@@ -110,7 +115,7 @@ class Arrow(Parquet):
                 with ipc.open_stream(shard) as reader:
                     yield from reader
 
-        return first.schema, batches()
+        return first.schema, batches(), size
 
 
 def _size_of(sources: Iterable[Any]) -> int:
@@ -119,6 +124,16 @@ def _size_of(sources: Iterable[Any]) -> int:
         Path(one).stat().st_size if isinstance(one, str | Path) else one.getbuffer().nbytes
         for one in sources
     )
+
+
+def _lengths(values: Any) -> np.ndarray:
+    """Bytes of each text of a column `[N]`, int64; of null 0, as writers leave it."""
+    import pyarrow.compute as compute
+
+    if str(values.type).endswith("view"):  # its views of 16 bytes begin with the length
+        views = np.frombuffer(values.buffers()[1], dtype=np.int32).reshape(-1, 4)
+        return views[values.offset : values.offset + len(values), 0].astype(np.int64)
+    return compute.binary_length(values).cast("int64").fill_null(0).to_numpy(zero_copy_only=False)
 
 
 class _Room:
@@ -131,29 +146,27 @@ class _Room:
         """A column of a batch that begins at a row, with each text of its own. Raises DataError for
         too much."""
         import pyarrow as arrow
-        import pyarrow.compute as compute
 
-        values, places = given, None
-        if arrow.types.is_dictionary(given.type):
-            values, places = given.dictionary, given.indices
-        if str(values.type) not in ("string", "binary", "large_string", "large_binary"):
+        shared = arrow.types.is_dictionary(given.type)
+        values = given.dictionary if shared else given
+        if str(values.type) not in _TEXTS:
             return given
-        lengths = compute.binary_length(values).cast("int64")
-        if places is not None:
-            lengths = lengths.take(places)
-        if (compute.max(lengths).as_py() or 0) > LONGEST:
+        lengths = _lengths(values)
+        if shared:
+            lengths = lengths[given.indices.drop_null().to_numpy(zero_copy_only=False)]
+        if lengths.max(initial=0) > LONGEST:
             raise DataError(
                 f"{self.name}: from row {number} on {shown(column)} has a text longer than "
                 f"{LONGEST >> 20} MiB, expected a sentence: break it up"
             )
-        self.taken += compute.sum(lengths).as_py() or 0
+        self.taken += int(lengths.sum())
         if self.taken > most_unpacked(self.size):
             raise DataError(
                 f"{self.name}: {self.size} bytes that unpack to more than "
                 f"{most_unpacked(self.size)}, expected sentences, which no packing makes so much "
                 "shorter: do not trust the file"
             )
-        return given if places is None else given.dictionary_decode()
+        return given.dictionary_decode() if shared else given
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]:
