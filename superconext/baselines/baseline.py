@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +20,6 @@ from superconext.core.errors import ConfigError
 from superconext.core.registry import expect
 from superconext.probe import ADJUSTED
 from superconext.probe.base import log_shares, shifted, softmax
-from superconext.probe.group_priors import NO_GROUPS, fit_group_priors, out_of_fold
 from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
 
 if TYPE_CHECKING:
@@ -104,38 +103,20 @@ class Baseline(ABC):
         where the baseline has none."""
         return None
 
-    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
-        """Probabilities `[N, C]` of each row of `train` by a baseline fitted without it; None where
-        some class has a single row. By default the whole baseline is fitted again for each fold.
-        """
-
-        def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
-            other = type(self)()
-            other.run, other.config = self.run, self.config
-            texts, labels = ([part[row] for row in fitted] for part in train)
-            other.fit((texts, labels), dev, seed)
-            shares = other.predict_proba([train[0][row] for row in held])
-            assert shares is not None
-            return shares
-
-        return out_of_fold(class_indices(train, None)[1], predict, train[0])
-
 
 class AdjustedBaseline(Baseline):
     """A fitted baseline whose probabilities are adjusted as those of a run are.
 
-    adjust: from N texts and their probabilities `[N, C]` to the adjusted ones.
+    names: the classes, sorted. labels: of the training rows, class indices `[N]`.
+    strength: what of the log of each class's share is subtracted from its log probability.
     """
 
     def __init__(
-        self,
-        baseline: Baseline,
-        names: Sequence[str],
-        adjust: Callable[[Sequence[str], np.ndarray], np.ndarray],
-        settings: Mapping[str, Any],
+        self, baseline: Baseline, names: Sequence[str], labels: np.ndarray, strength: float
     ) -> None:
-        self.baseline, self.names, self.adjust = baseline, names, adjust
-        self.settings = {**baseline.settings, **settings}
+        self.baseline, self.names = baseline, names
+        self.shift = strength * log_shares(labels, len(names))
+        self.settings = {**baseline.settings, "logit_adjustment": strength}
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> AdjustedBaseline:
         return self
@@ -146,33 +127,17 @@ class AdjustedBaseline(Baseline):
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         shares = self.baseline.predict_proba(list(texts))
         assert shares is not None
-        return self.adjust(texts, shares)
+        return shifted(shares, self.shift)
 
 
-def adjusted_baseline(
-    baseline: Baseline, train: Split, dev: Split | None, seed: int, config: Config
-) -> Baseline:
-    """A fitted baseline, adjusted as a run of this configuration is: by `logit_adjustment`, with
-    `prior_groups` by its out-of-fold probabilities.
-
-    The baseline itself is returned, not adjusted at all, where it gives no probabilities, and under
-    `prior_groups` where some class has a single row, so that nothing can be held out.
-    """
-    if type(baseline).predict_proba is Baseline.predict_proba:
+def adjusted_baseline(baseline: Baseline, train: Split, config: Config) -> Baseline:
+    """A fitted baseline, adjusted by `logit_adjustment` as a run of this configuration is; itself
+    where it gives no probabilities."""
+    silent = type(baseline).predict_proba is Baseline.predict_proba
+    if silent or not config.logit_adjustment:
         return baseline
     names, labels, _ = class_indices(train, None)
-    if config.prior_groups != NO_GROUPS:
-        shares = baseline.out_of_fold(train, dev, seed)
-        if shares is None:
-            return baseline
-        priors = fit_group_priors(train[0], shares, config.logit_adjustment)
-        settings: dict[str, Any] = {"prior_groups": config.prior_groups}
-        return AdjustedBaseline(baseline, names, priors.corrected, settings)
-    if not config.logit_adjustment:
-        return baseline
-    shift = config.logit_adjustment * log_shares(labels, len(names))
-    settings = {"logit_adjustment": config.logit_adjustment}
-    return AdjustedBaseline(baseline, names, lambda _, shares: shifted(shares, shift), settings)
+    return AdjustedBaseline(baseline, names, labels, config.logit_adjustment)
 
 
 def fit_baseline(
@@ -210,7 +175,7 @@ def fit_baseline(
     own = list(train[0]), list(train[1])
     baseline.fit(own, dev and (list(dev[0]), list(dev[1])), seed)
     if config is not None and adjust:
-        baseline = adjusted_baseline(baseline, train, dev, seed, config)
+        baseline = adjusted_baseline(baseline, train, config)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
     return baseline
 
@@ -305,7 +270,7 @@ def baseline_report(
     fitted: dict[str, Baseline] = {}
     for name in names:
         plain = fitted[name] = fit_baseline(name, train, dev, 0, run, config, adjust=False)
-        like = plain if config is None else adjusted_baseline(plain, train, dev, 0, config)
+        like = plain if config is None else adjusted_baseline(plain, train, config)
         if like is not plain:
             like.seconds = plain.seconds
             fitted[name + ADJUSTED] = like

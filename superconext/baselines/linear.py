@@ -17,9 +17,8 @@ from superconext.baselines.baseline import (
     class_indices,
 )
 from superconext.core.errors import MissingExtraError, TrainingError
-from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax, softmax
+from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax
 from superconext.probe.ensemble import fit_weights, pooled
-from superconext.probe.group_priors import out_of_fold
 from superconext.probe.logistic_regression import Predictor, choose_c
 from superconext.probe.ngrams import (
     WORD_OPTIONS,
@@ -66,17 +65,6 @@ class TfidfLogisticRegression(ProbabilisticBaseline):
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         return self.model.decision(texts)
 
-    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
-        """With the C that was chosen."""
-        labels = class_indices(train, None)[1]
-        counts = NgramCounts(train[0], self.model.tokenizer)
-
-        def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
-            own, others = counts.fold(fitted, held)
-            return TfidfFeatures(own, labels[fitted]).along_c(own, others)(self.model.c)
-
-        return out_of_fold(labels, predict, train[0])
-
 
 class NgramPool(ProbabilisticBaseline):
     """The n-gram models of `encoder+ngrams` alone: TF-IDF and log-count ratios in a log-linear
@@ -88,21 +76,16 @@ class NgramPool(ProbabilisticBaseline):
         rows = train[0], labels, dev and dev[0], dev_labels
         first, second, held_out = fit_both(*rows, True, tokenizer_of(self, train[0]))
         self.models = first, second
-        self.weights, self.held_out = np.full(2, 1 / 2), None
+        self.weights = np.full(2, 1 / 2)
         if held_out is not None:
             logs = [np.log(np.maximum(one, np.finfo(np.float64).tiny)) for one in held_out]
             self.weights = fit_weights(logs, labels)
-            self.held_out = softmax(pooled(logs, self.weights))
         self.settings = {
             "tfidf_C": first.c,
             "ngrams_C": second.c,
             "pool_weights": self.weights.tolist(),
         }
         return self
-
-    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
-        """By the folds that chose both C, or were made with them."""
-        return self.held_out
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         return pooled([log_softmax(one) for one in decisions(self.models, texts)], self.weights)

@@ -362,12 +362,6 @@ class Config:
         low=0.0,
         high=1.0,
     )
-    prior_groups: str = _probe(
-        "none",
-        "Correct for class shares that differ between scripts: balance class and script in the "
-        "batches, and divide probabilities by their mean for the text's script.",
-        choices=("none", "script"),
-    )
     probe_features: str = _probe(
         "encoder",
         "What predicts: the linear probe on the encoder alone; the mean of its probabilities and "
@@ -418,7 +412,7 @@ OF_TRAINING = frozenset(
 #: Parameters that nothing reads where n-grams predict without an encoder.
 OF_ENCODER = OF_TRAINING | {
     *(row.name for row in PARAMETERS if row.group in ("text and vectors", "encoder", "data")),
-    *("options", "members", "device", "precision", "compile", "calibrate", "prior_groups"),
+    *("options", "members", "device", "precision", "compile", "calibrate"),
 }
 
 #: Parameters that `fewshot`, `compare` and `sweep` decide themselves.
@@ -492,6 +486,7 @@ REMOVED: dict[str, str] = {
     "lost more on another: leave it out, or use {members 4}",
     "projection_size": "the projection is as wide as the sentence vector: leave it out, or "
     "change {hidden_size}",
+    "prior_groups": "it gained on one test set and lost on four training sets: leave it out",
     "enable_rules": "rules follow the profile: use {normalize auto+RULE}",
     "disable_rules": "rules follow the profile: use {normalize auto-RULE}",
 }

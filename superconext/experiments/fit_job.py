@@ -285,8 +285,6 @@ def _objective(
         facts["pool"] = fitted.facts["pool"]
     if model.ensemble is not None:
         facts |= model.ensemble.settings
-    if model.priors is not None:
-        facts["prior_groups"] = config.prior_groups
     return facts, predicted
 
 

@@ -323,12 +323,10 @@ def _check_parameters(request: Request, progress: Progress) -> None:
 def _check_transferred(config: Config) -> None:
     """Raise ConfigError for what the probe of an encoder of other rows does not do."""
     from superconext.probe.ensemble import ENSEMBLES
-    from superconext.probe.group_priors import NO_GROUPS
 
     lacks = {
         f"probe_features = {config.probe_features!r}": config.probe_features in ENSEMBLES,
         "calibrate": config.calibrate,
-        f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
     }
     if lack := next((name for name, found in lacks.items() if found), ""):
         raise ConfigError(

@@ -268,12 +268,6 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
             "character n-grams, not by its encoder alone."
         )
     notes += [*recipe_notes(lines).values(), *pool_notes(lines)]
-    corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
-    if corrected:
-        notes.append(
-            f"Corrected by the class shares of each script: {', '.join(corrected)}. Others, and "
-            "baselines without probabilities, are not corrected."
-        )
     weighted = {name for name, of in by_system(lines).items() if of[0].get("logit_adjustment")}
     if weighted:
         plain = [name for name in by_system(lines) if name in BASELINES and name not in weighted]

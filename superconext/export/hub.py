@@ -19,7 +19,6 @@ from typing import Any
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import new_folder
-from superconext.probe.group_priors import FILE as PRIORS
 from superconext.runs.folder import SEEN, load_model
 from superconext.runs.manifest import plain_file, read_manifest
 
@@ -31,7 +30,7 @@ SCHEME = "hf://"
 REPORTS = ("manifest.json", "README.md", "metrics.json", "history.csv", "figures/*.png")
 
 #: All that a run on the Hub may consist of; anything else there is not fetched.
-FETCHED = (*REPORTS, "config.toml", "vocabulary.json", "tfidf.json", PRIORS, "*.safetensors")
+FETCHED = (*REPORTS, "config.toml", "vocabulary.json", "tfidf.json", "*.safetensors")
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}[\w])?/[A-Za-z0-9_](?:[\w.-]{0,94}[\w])?", re.ASCII)
 

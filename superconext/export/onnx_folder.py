@@ -1,7 +1,7 @@
 """ONNX export: a folder from which text becomes labels, with NumPy and onnxruntime alone.
 
 The encoders write their own part of the graph (`Encoder.onnx_graph`), the probe follows. What
-answers beside the encoder goes along: n-gram models, the weights of their pool, prior correction.
+answers beside the encoder goes along: n-gram models and the weights of their pool.
 
 | file | what it holds |
 |---|---|
@@ -10,7 +10,7 @@ answers beside the encoder goes along: n-gram models, the weights of their pool,
 | `serve.py` | the same as an HTTP service, see `export.server` |
 | `superconext_runtime/` | the modules that it runs, see `export.standalone` |
 | `model.onnx` | token ids to the probe's scores and sentence vectors, see below |
-| `model.json` | format, classes and their type, tokenizer, words by id, priors, file hashes |
+| `model.json` | format, classes and their type, tokenizer, words by id, file hashes |
 | `ensemble/` | n-gram models and the weights of their pool, where the run has them |
 | `ngrams.safetensors` | n-gram and unknown-word vectors of each member, for unseen spellings |
 | `vectors/` | vectors of words outside the training text |
@@ -117,7 +117,6 @@ def write_rest(model: Model, folder: Path, run: str = "a run", label_type: str =
         "label_type": label_type,
         "columns": model.columns,
         "ensemble": ensemble,
-        "priors": None if model.priors is None else model.priors.to_dict(),
         **of_indexer,
         "files": {name: file_sha256(folder / name) for name in names},
     }

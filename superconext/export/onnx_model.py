@@ -23,10 +23,9 @@ from superconext.encoders.subword_indexer import SubwordIndexer
 from superconext.export.exported_model import ExportedModel, checked_facts, opening
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES, Ensemble
-from superconext.probe.group_priors import GroupPriors
 from superconext.probe.logistic_regression import check_weights
 
-#: Of `model.json`. 2: with the n-gram models and priors that answer beside the encoder.
+#: Of `model.json`. 2: with the n-gram models that answer beside the encoder.
 FORMAT = 2
 
 #: The folder of the n-gram models in an export.
@@ -42,7 +41,7 @@ class OnnxModel(ExportedModel):
     onnx`: encoders and probe by onnxruntime, the rest by NumPy.
 
     Attributes:
-        ensemble, priors: what answers beside the probe, as in `Model`.
+        ensemble: what answers beside the probe, as in `Model`.
 
     Raises MissingExtraError without onnxruntime, RunError when the folder is damaged.
     """
@@ -50,7 +49,6 @@ class OnnxModel(ExportedModel):
     def __init__(self, folder: str | Path, threads: int = 1) -> None:
         self.folder = folder = Path(folder)
         self.ensemble: Ensemble | None = None
-        self.priors: GroupPriors | None = None
         with opening(folder, "ONNX", "onnx"):
             facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
             if facts["format"] != FORMAT:
@@ -69,8 +67,8 @@ class OnnxModel(ExportedModel):
                 tfidf = self.ensemble.tfidf
                 size = len(self.classes), len(tfidf.idf)
                 check_weights(tfidf.coef, tfidf.intercept, *size, "TF-IDF")
-            if facts["priors"] is not None:
-                self.priors = GroupPriors.from_dict(facts["priors"], len(self.classes))
+            if facts.get("priors") is not None:
+                raise ValueError("it corrects by script, which this version cannot")
             arrays = read_arrays(folder / "ngrams.safetensors")
             self._session = session_of(folder / "model.onnx", threads)
             shapes = {output.name: output.shape for output in self._session.get_outputs()}
@@ -88,7 +86,7 @@ class OnnxModel(ExportedModel):
         shares = softmax(self._answer(texts)[0])
         if self.ensemble is not None:
             shares = self.ensemble.combined(texts, shares)
-        return shares if self.priors is None else self.priors.corrected(texts, shares)
+        return shares
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`."""

@@ -22,8 +22,6 @@ from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS
-from superconext.probe.ensemble import ENSEMBLES
-from superconext.probe.group_priors import NO_GROUPS
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.training.pool import pool_sources
 from superconext.training.pretraining.make import check_pretraining
@@ -88,24 +86,11 @@ def _check_encoder(config: Config) -> None:
 
 def _check_probe(config: Config) -> None:
     """Raise ConfigError for an unknown probe, and for what only a logistic regression can do."""
-    other = "related" if config.related else "soft_labels" if config.soft_labels else None
-    if config.prior_groups != NO_GROUPS and other:
-        raise ConfigError(
-            f"prior_groups = {config.prior_groups!r} with {other} = {getattr(config, other)!r}, "
-            "whose class shares are those of another set; expected one of them: leave the other out"
-        )
-    if config.prior_groups != NO_GROUPS and config.probe_features in ENSEMBLES:
-        raise ConfigError(
-            f"prior_groups = {config.prior_groups!r} with probe_features = "
-            f"{config.probe_features!r}; expected the encoder alone, whose out-of-fold "
-            "probabilities are known: use probe_features = encoder"
-        )
     if probe_class(config.probe_features) is LogisticRegressionProbe:
         return
     found = {
         "calibrate": config.calibrate,
         "logit_adjustment": config.logit_adjustment != 0,
-        f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
     }
     for name in (name for name, asked in found.items() if asked):
         raise ConfigError(

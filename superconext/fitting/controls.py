@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from superconext.baselines.baseline import (
-    Baseline,
     ProbabilisticBaseline,
     RunText,
     Split,
@@ -32,7 +31,6 @@ from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.fit import own_torch_state
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.probe.base import FEWEST_DEV_ROWS
-from superconext.probe.group_priors import probe_out_of_fold
 from superconext.probe.logistic_regression import LogisticRegressionProbe, fit_probe, log_loss
 from superconext.vectors.table import mean_vectors
 
@@ -83,11 +81,6 @@ class _OnFrozenVectors(ProbabilisticBaseline):
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         return self.probe.decision(self._features(texts))
-
-    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
-        labels = class_indices(train, None)[1]
-        features = self._features(train[0])
-        return probe_out_of_fold(self.probe, features, labels, texts=train[0])
 
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`."""
@@ -251,8 +244,6 @@ class VectorsBenchmark(VectorsLogisticRegression):
         shares: np.ndarray = self.model.predict_proba(self._features(texts))
         return shares
 
-    out_of_fold = Baseline.out_of_fold
-
 
 class PretrainedBenchmark(PretrainedLogisticRegression):
     """MTEB's classifier on the mean token states of the pretrained encoder, frozen."""
@@ -265,4 +256,3 @@ class PretrainedBenchmark(PretrainedLogisticRegression):
 
     predict = VectorsBenchmark.predict
     predict_proba = VectorsBenchmark.predict_proba
-    out_of_fold = Baseline.out_of_fold

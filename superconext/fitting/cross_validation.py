@@ -45,7 +45,6 @@ from superconext.probe.ensemble import (
     Settings,
     out_of_folds,
 )
-from superconext.probe.group_priors import NO_GROUPS
 from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe, along_c
 from superconext.probe.metrics import by_script, metric_values, probability_metrics
 from superconext.probe.ngrams import NgramCounts, RatioFeatures, TfidfFeatures, ngram_tokenizer
@@ -75,7 +74,6 @@ def lacks_folds(config: Config) -> str:
     message; empty where there is nothing."""
     asked = {
         "keep = 'best'": config.keep == "best",
-        f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
         f"related = {config.related!r}": bool(config.related),
         "soft_labels": bool(config.soft_labels),
         f"objective = {config.objective!r}": not config.freeze

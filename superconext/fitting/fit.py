@@ -27,12 +27,6 @@ from superconext.objectives.base import Objective
 from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS, Probe
 from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble, Settings
-from superconext.probe.group_priors import (
-    NO_GROUPS,
-    GroupPriors,
-    fit_group_priors,
-    probe_out_of_fold,
-)
 from superconext.probe.logistic_regression import (
     DEFAULT_C,
     FROZEN_C,
@@ -164,7 +158,6 @@ def fit_model(
             ensemble, held_out = _ensemble(prepared, labelled, dev, probe, held, config, progress)
         else:
             ensemble, held_out = _refitted_ensemble(prepared, train, config, settings), None
-        priors = _group_priors(prepared, train.texts, features, probe, config)
     collapse = collapse_report(features)
     collapse["collapsed"] &= not config.freeze  # nothing was trained that could have
     model = Model(
@@ -175,7 +168,6 @@ def fit_model(
         members.objectives,
         probe,
         ensemble,
-        priors,
         columns=train.columns,
         seen=_seen(train, prepared),
     )
@@ -276,7 +268,7 @@ def _final_probe(
         _try_probe(kind, probe, features[:2], len(prepared.classes))
         return probe
     assert isinstance(probe, LogisticRegressionProbe)
-    probe = adjusted(probe, hard, _strength(config))
+    probe = adjusted(probe, hard, config.logit_adjustment)
     if not config.calibrate:
         return probe
     return calibrated(probe, dev_features, dev_labels, prepared.facts, progress)
@@ -338,7 +330,7 @@ def _refitted_probe(
     grid = (settings.c.get("encoder", default),)
     scores = prepared.emoji_scores(config)
     probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze, beside=scores)
-    probe = adjusted(probe, labels, _strength(config))
+    probe = adjusted(probe, labels, config.logit_adjustment)
     if not config.calibrate or "encoder" not in settings.c:  # where n-grams alone predict
         return probe
     temperature = prepared.facts["probe_temperature"] = settings.temperatures.get("encoder", 1.0)
@@ -386,29 +378,6 @@ def _ensemble(
         held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
     with progress.bar(kind.title):
         return kind.fit(*rows, held, config)
-
-
-def _group_priors(
-    prepared: Prepared, texts: Sequence[str], features: np.ndarray, probe: Probe, config: Config
-) -> GroupPriors | None:
-    """The correction for each script, from the probe's out-of-fold probabilities on features of an
-    encoder that has seen the rows."""
-    if config.prior_groups == NO_GROUPS:
-        return None
-    assert isinstance(probe, LogisticRegressionProbe)
-    temperature = prepared.facts.get("probe_temperature", 1.0)
-    rows = features, prepared.probe_split[1]
-    whole = texts if len(texts) == len(rows[0]) else None
-    shares = probe_out_of_fold(probe, *rows, temperature, whole)
-    if shares is None:
-        shares = probe.probabilities(features)
-    return fit_group_priors(texts, shares, config.logit_adjustment)
-
-
-def _strength(config: Config) -> float:
-    """What of `logit_adjustment` the probe itself takes: with `prior_groups` nothing, as it is part
-    of the prior that is wanted."""
-    return config.logit_adjustment if config.prior_groups == NO_GROUPS else 0.0
 
 
 @contextmanager

@@ -30,7 +30,6 @@ from superconext.encoders.base import (
 from superconext.objectives.base import Objective
 from superconext.probe.base import Probe, softmax
 from superconext.probe.ensemble import Ensemble, predicting
-from superconext.probe.group_priors import GroupPriors
 from superconext.probe.metrics import Evaluation, scored
 from superconext.text.tokenize import Pieces
 
@@ -64,7 +63,6 @@ class Model:
     probe: classifier on the members' concatenated vectors.
     ensemble: n-gram models of the text itself that predict together with the probe; None where
         the probe predicts alone.
-    priors: the correction of the probabilities for each script, with `prior_groups`.
     second_objective: of every second member, in a run that an earlier version wrote.
     columns: `text`, `label` and `header` of the training file (`Dataset.columns`), as far as known;
         of a loaded run as its manifest has it.
@@ -78,7 +76,6 @@ class Model:
     objectives: list[Objective]
     probe: Probe
     ensemble: Ensemble | None = None
-    priors: GroupPriors | None = None
     second_objective: str | None = None
     columns: Any = None
     seen: SeenTexts | None = None
@@ -123,20 +120,20 @@ class Model:
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`.
 
-        Of the probe, together with the ensemble where it has one, corrected by `priors`.
+        Of the probe, together with the ensemble where it has one.
         """
         return self.combined(texts, self.probe.probabilities(self.features(texts)))
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         """Scores `[N, C]` of the probe; where it does not predict alone, logarithms of the
         probabilities."""
-        if self._probe_alone:
+        if self.ensemble is None:
             return self.probe.decision(self.features(texts))
         return np.log(np.maximum(self.probabilities(texts), np.finfo(np.float64).tiny))
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
-        return self.labels((self.decision if self._probe_alone else self.probabilities)(texts))
+        return self.labels((self.decision if self.ensemble is None else self.probabilities)(texts))
 
     def labels(self, scores: np.ndarray) -> list[str]:
         """The classes with the highest of scores `[N, C]`."""
@@ -168,17 +165,12 @@ class Model:
         Raises RunError where they are no numbers, as of weights that are none or too large.
         """
         shares = probe if self.ensemble is None else self.ensemble.combined(texts, probe)
-        shares = shares if self.priors is None else self.priors.corrected(texts, shares)
         if not np.isfinite(shares).all():
             raise RunError(
                 "found probabilities that are no numbers; expected shares: the model's "
                 "weights are damaged: train again"
             )
         return shares
-
-    @property
-    def _probe_alone(self) -> bool:
-        return self.ensemble is None and self.priors is None
 
     def _answer(
         self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None

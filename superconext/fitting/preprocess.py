@@ -29,7 +29,6 @@ from superconext.encoders.base import TextIndexer
 from superconext.encoders.pretrained import read_facts
 from superconext.objectives.base import PoolOptions, parse_options
 from superconext.objectives.catalogue import objective_class
-from superconext.probe.group_priors import BY_SCRIPT, balanced_cells
 from superconext.text.normalize import normalizer_of, parse_normalize
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_sources
@@ -60,7 +59,6 @@ class Prepared:
     init: folder of the pretrained encoder to start from, or None.
     sample: the training rows that probes are fitted on, where it is not all: where those are more
         than memory holds, or some are of a related set.
-    cells: class and script of each training row as one index, where batches balance both.
     pieces: the words of each split, read once: "train", "dev" and "test", as far as they are in
         memory.
     """
@@ -75,7 +73,6 @@ class Prepared:
     facts: dict[str, Any]
     init: str | None
     sample: np.ndarray | None = None
-    cells: np.ndarray | None = None
     pieces: dict[str, Pieces] = field(default_factory=dict)
     shares: np.ndarray | None = None
     taught: list[list[str]] = field(default_factory=list)
@@ -117,10 +114,9 @@ class Prepared:
         rows = rows if self.sample is None else self.sample[rows]
         kept = np.setdiff1d(np.arange(len(self.labels)), rows, assume_unique=True)
         sample = None if self.sample is None else np.flatnonzero(np.isin(kept, self.sample))
-        cells = None if self.cells is None else self.cells[kept]
         train, labels = self.train.subset(kept), self.labels[kept]
         shares = None if self.shares is None else self.shares[kept]
-        return replace(self, train=train, labels=labels, sample=sample, cells=cells, shares=shares)
+        return replace(self, train=train, labels=labels, sample=sample, shares=shares)
 
 
 def preprocess(
@@ -206,7 +202,6 @@ def preprocess(
         facts=facts,
         init=source.init,
         sample=sample,
-        cells=balanced_cells(train.texts, labels) if config.prior_groups == BY_SCRIPT else None,
         pieces=pieces,
         shares=shares,
         taught=own.tokens[len(train.texts) :] if own.tokens is not None else [],
@@ -253,8 +248,7 @@ def _in_memory(
         sample = np.arange(len(train.texts))
         facts["related"] = related.facts
         progress.say(related.summary)
-    ties = train.ties if config.prior_groups != BY_SCRIPT else ()
-    soft = soft_rows(config.soft_labels, ties, tokenizer, classes, held)
+    soft = soft_rows(config.soft_labels, train.ties, tokenizer, classes, held)
     if soft:
         tokens = [*tokens, *soft.tokens]
         facts["soft_labels"] = soft.facts
@@ -272,11 +266,6 @@ def _in_memory(
 
 def _from_disk(rows: TrainingRows, classes: Sequence[str], config: Config) -> _OwnRows:
     """Training rows that are read from the disk. Raises ConfigError for what cannot use such."""
-    if config.prior_groups == BY_SCRIPT:
-        raise ConfigError(
-            "prior_groups = 'script' beside training rows that are read from the disk; expected a "
-            "training file below 64 MB: leave it out"
-        )
     for name in ("related", "soft_labels"):
         if getattr(config, name):
             raise ConfigError(

@@ -265,11 +265,10 @@ def _tuner(
 
 
 def _batches(kind: type[Objective], prepared: Prepared, config: Config) -> Batches:
-    """The batches an objective asks for; balanced ones are balanced by script too where asked."""
-    balanced = prepared.labels if prepared.cells is None else prepared.cells
+    """The batches an objective asks for."""
     sizes = config.batch_size, config.steps_per_epoch
     fewest = encoder_class(config.encoder).fewest_batches
-    return make_batches(kind.batches, balanced, *sizes, config.seed, fewest)
+    return make_batches(kind.batches, prepared.labels, *sizes, config.seed, fewest)
 
 
 def _hooks(

@@ -14,7 +14,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -386,10 +385,9 @@ def score_table(metrics: Mapping[str, Any]) -> str:
 
 def _told_adjusted(baselines: Iterable[Mapping[str, Any]]) -> str:
     """What was done to baselines that are adjusted, as superconext's rows are."""
-    settings = set(chain.from_iterable(baselines))
-    done = ["predicts rare classes more often"] * ("logit_adjustment" in settings)
-    done += ["corrected by the class shares of each script"] * ("prior_groups" in settings)
-    return f"{' and '.join(done) or 'as the run is'}, as superconext's rows are"
+    weighted = any("logit_adjustment" in of for of in baselines)
+    done = "predicts rare classes more often" if weighted else "as the run is"
+    return f"{done}, as superconext's rows are"
 
 
 def _as_plain(name: str, baselines: Mapping[str, Any], split: str) -> bool:

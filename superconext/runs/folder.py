@@ -11,7 +11,6 @@
 | `tfidf.json`, `tfidf.safetensors` | with `encoder+tfidf`: the n-grams and their weights |
 | `ngrams.safetensors` | beside these two with `encoder+ngrams` |
 | `report.html` | the page of the run, with its sentences; for nobody else until you have looked |
-| `group_priors.json` | with `prior_groups`: class shares of each script |
 | `seen.safetensors` | keyed hashes of the texts it was made from (`data.duplicates`); optional |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
@@ -38,7 +37,7 @@ from torch import Tensor
 
 from superconext._version import __version__
 from superconext.config.files import read_toml, write_config
-from superconext.config.parameters import Config, resolve, upgrade, with_files
+from superconext.config.parameters import Config, removal, resolve, upgrade, with_files
 from superconext.core import locks
 from superconext.core.arrays import write_arrays
 from superconext.core.errors import RunError, StoppedEarly, SuperConTextError, UnregisteredError
@@ -65,8 +64,6 @@ from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
 from superconext.probe.ensemble import ENSEMBLES
-from superconext.probe.group_priors import FILE as PRIORS
-from superconext.probe.group_priors import NO_GROUPS, GroupPriors
 from superconext.probe.logistic_regression import check_weights
 from superconext.runs.manifest import CHECKPOINT, listed_file, read_json, read_manifest
 
@@ -250,9 +247,6 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     if model.ensemble is not None:
         model.ensemble.save(folder)
         names += ENSEMBLES[model.config.probe_features].files
-    if model.priors is not None:
-        write_json(folder / PRIORS, model.priors.to_dict())
-        names += (PRIORS,)
     if model.seen is not None:
         write_arrays(folder / SEEN, model.seen.arrays())
         names += (SEEN,)
@@ -298,9 +292,8 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     # The oldest format that says it all, so that earlier versions read what they can.
     beside_it = [kind.run_format for kind in ENSEMBLES.values() if kind.files[-1] in hashes]
     sparse = 2 if has("vectors.safetensors", "bucket_rows") else 1
-    of_priors = 5 if PRIORS in hashes else 1
     of_probe = 6 if has("probe.safetensors", "unit_length") else 1
-    oldest = max([sparse, *beside_it, of_priors, of_probe])
+    oldest = max([sparse, *beside_it, of_probe])
     own = {"own_code": code} if (code := own_code()) else {}
     about = {"format": oldest, **own, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)
@@ -325,11 +318,16 @@ def load_model(folder: Path | str) -> Model:
         )
     known = dict.fromkeys(name for kind in ENSEMBLES.values() for name in kind.files)
     seen = SEEN in hashes and os.path.lexists(folder / SEEN)
-    beside = [name for name in (*known, PRIORS) if name in hashes] + [SEEN] * seen
+    beside = [name for name in known if name in hashes] + [SEEN] * seen
     for name in (*_MODEL_FILES, *beside):
         listed_file(folder, name, hashes)
     try:
         saved = read_toml(folder / "config.toml", "name = value")
+        if saved.get("prior_groups", "none") != "none":
+            raise RunError(
+                f"found prior_groups = {saved['prior_groups']!r}, which corrects what the model "
+                f"predicts; expected none: {removal('prior_groups')}, and train again"
+            )
         config = resolve({**upgrade(saved), "device": "cpu"})
         words = read_json(folder / "vocabulary.json")
         arrays = load_arrays(folder / "vectors.safetensors")
@@ -346,11 +344,6 @@ def load_model(folder: Path | str) -> Model:
             model.ensemble = ensemble = kind.load(folder)
             tfidf = ensemble.tfidf
             check_weights(tfidf.coef, tfidf.intercept, len(model.classes), len(tfidf.idf), "TF-IDF")
-        if config.prior_groups != NO_GROUPS:
-            if PRIORS not in hashes:
-                raise ValueError(f"the manifest lists no {PRIORS}")
-            saved_priors = read_json(folder / PRIORS)
-            model.priors = GroupPriors.from_dict(saved_priors, len(model.classes))
         model.columns = _columns(manifest)
         if seen:
             model.seen = SeenTexts.from_arrays(load_arrays(folder / SEEN))

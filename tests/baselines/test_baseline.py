@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from superconext.baselines import linear as fasttext_baseline
-from superconext.baselines.baseline import fit_baseline
+from superconext.baselines.baseline import AdjustedBaseline, baseline_report, fit_baseline
 from superconext.baselines.linear import NBSVM_GRID, FastText, NbSvm
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, MissingExtraError, TrainingError
@@ -237,6 +237,31 @@ def test_fasttext_has_probabilities_that_can_be_adjusted(small):
     shifted = even.predict_proba(texts) * 60 / [50, 10]
     expected = shifted / shifted.sum(axis=1, keepdims=True)
     assert np.allclose(odd.predict_proba(texts), expected)
+
+
+def test_a_baseline_is_adjusted_as_the_run_beside_it():
+    texts = [f"w{n % 4} word" for n in range(80)]
+    labels = ["neg" if n % 4 == 1 and n % 20 < 8 else "pos" for n in range(80)]
+    train = texts, labels
+    plain = fit_baseline("tfidf_logreg", train, None)
+    half = fit_baseline("tfidf_logreg", train, None, config=resolve({"logit_adjustment": 0.5}))
+    assert half.settings == {**plain.settings, "logit_adjustment": 0.5}
+    shares = [labels.count(name) / len(labels) for name in ("neg", "pos")]
+    found = half.predict_proba(texts)
+    for row, before in zip(found, plain.predict_proba(texts), strict=True):
+        raised = [p / share**0.5 for p, share in zip(before, shares, strict=True)]
+        np.testing.assert_allclose(row, [p / sum(raised) for p in raised], atol=1e-9)
+    assert half.predict(texts) == [("neg", "pos")[k] for k in found.argmax(axis=1)]
+    assert half.predict(texts) != plain.predict(texts)
+    config = resolve({"logit_adjustment": 0.5})
+    report = baseline_report(train, None, {"train": train}, config=config)
+    assert list(report) == ["majority", "tfidf_logreg", "tfidf_logreg_adjusted"]
+    for name, fitted in {"tfidf_logreg": plain, "tfidf_logreg_adjusted": half}.items():
+        right = sum(a == b for a, b in zip(fitted.predict(texts), labels, strict=True))
+        assert report[name]["train"]["accuracy"] == pytest.approx(right / len(labels))
+    for name in ("majority", "tfidf_svm"):  # no probabilities
+        kept = fit_baseline(name, train, None, config=resolve({"logit_adjustment": 0.5}))
+        assert not isinstance(kept, AdjustedBaseline)
 
 
 def test_fasttext_reads_odd_texts_as_texts(small):

@@ -243,8 +243,6 @@ def test_where_soft_labels_cannot_be(data, tmp_path):
     soft.write_text("text\tneg\tpos\nun\t0.5\t0.5\n", encoding="utf-8")
     words = ("train", data.train, *given(data), "--out", tmp_path / "run", "--soft-labels")
     assert "cannot" in (said := call_main(*words, tmp_path / "no.tsv")).err or said.code == 1
-    said = call_main(*words, soft, "--prior-groups", "script")
-    assert said.code != 0 and "soft_labels" in said.err
     assert "below 64 MB" in blame(call_main(*words, soft, "--store", tmp_path / "store"))
     votes = wide(tmp_path / "votes.tsv", VOTES)
     said = call_main("train", votes, "--store", tmp_path / "s", "--out", tmp_path / "r")

@@ -133,7 +133,7 @@ def test_repeats_where_it_is_asked_for_and_what_cannot_be(few, call, tmp_path):
     said = call(*words, "--cv", "0")
     assert said.code == 2 and "--seeds" in said.err
     words = ("compare", few, "--objectives", "superloss", *TRAINED, "--out", tmp_path / "two")
-    said = call(*words, "--cv", "3", "--prior-groups", "script")
-    assert said.code != 0 and "cv = 3 with prior_groups" in said.err
+    said = call(*words, "--cv", "3", "--keep", "best")
+    assert said.code != 0 and "cv = 3 with keep = 'best'" in said.err
     said = call(*words, "--cv", "0", "--seeds", "1")
     assert said.code == 0 and "random stratified split" in said.out

@@ -19,11 +19,10 @@ import superconext
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.data.duplicates import SeenTexts
 from superconext.export.hub import FETCHED, cached, parse_address, pull, push
-from superconext.probe.group_priors import GroupPriors
 from superconext.runs.folder import SEEN, load_model, save_run
 from tests.cli.conftest import call_main, environment
 from tests.export.hub_server import TOKEN, StandIn
-from tests.runs.test_folder import make_model
+from tests.runs.test_folder import make_model, with_tfidf
 
 NAME = "zahra/dialect"
 TEXTS = ["zwin bzaf", "khayb had film", "👍"]
@@ -92,17 +91,6 @@ def test_hashes_of_the_training_texts_stay_at_home(hub, tmp_path):
     assert SEEN not in repository.commits[repository.branches["main"]]
     pull(NAME, tmp_path / "down")
     assert load_model(tmp_path / "down").seen is None
-
-
-def test_priors_by_script_come_along(hub, tmp_path):
-    priors = GroupPriors(
-        {"": np.full(3, 1 / 3), "Latin": np.array([0.6, 0.3, 0.1])}, np.ones(3) / 3
-    )
-    save_run(replace(make_model(50), priors=priors), tmp_path / "run")
-    push(tmp_path / "run", NAME)
-    pull(NAME, tmp_path / "down")
-    expected = load_model(tmp_path / "run").probabilities(TEXTS)
-    assert np.array_equal(load_model(tmp_path / "down").probabilities(TEXTS), expected)
 
 
 def test_files_of_runs_of_every_kind_are_fetched():
@@ -331,8 +319,7 @@ def test_a_revision_is_answered_by_its_own_files(hub, run, tmp_path):
     """Also where it has a file that the main branch lacks."""
     push(run, NAME)
     first = hub.repositories[NAME].branches["main"]
-    priors = GroupPriors({"": np.array([0.8, 0.1, 0.1])}, np.ones(3) / 3)
-    save_run(replace(make_model(50), priors=priors), tmp_path / "other")
+    save_run(with_tfidf(make_model(50)), tmp_path / "other")
     push(tmp_path / "other", NAME, revision="try-2")
     ours, theirs = (load_model(folder).probabilities(TEXTS) for folder in (run, tmp_path / "other"))
     assert not np.array_equal(ours, theirs)

@@ -46,7 +46,6 @@ KINDS = {
     "tfidf": {"probe_features": "encoder+tfidf", "calibrate": True},
     "ngrams": {"probe_features": "encoder+ngrams", "members": 2},
     "ngrams, three classes": {"probe_features": "encoder+ngrams", "logit_adjustment": 0.5},
-    "priors": {"prior_groups": "script", "logit_adjustment": 0.5},
 }
 HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))
 
@@ -122,7 +121,7 @@ def test_it_answers_as_the_run_does(model, export):
     assert np.allclose(other.predict_proba(["", "\u200b\ufeff"]), 1 / len(model.classes))
     # What stands beside the encoder takes part.
     probe = model.probe.probabilities(model.features(texts))
-    alone = model.ensemble is None and model.priors is None
+    alone = model.ensemble is None
     assert np.allclose(other.probabilities(texts), probe, atol=1e-4) == alone
     assert other.probabilities([]).shape == (0, len(model.classes))
     assert other.predict([]).shape == (0,)

@@ -28,5 +28,6 @@ def test_it_is_plain_logistic_regression_on_the_vectors_as_they_are(name, data):
     assert found.predict(TEST[0]) == expected.predict(test).tolist()
     np.testing.assert_allclose(found.predict_proba(TEST[0]), expected.predict_proba(test))
     assert found.settings == {}  # nothing is chosen
-    corrected = fit_baseline(name, TRAIN, DEV, run=run, config=resolve({"prior_groups": "script"}))
-    assert set(corrected.predict(TEST[0])) <= {"neg", "pos"}
+    adjusted = fit_baseline(name, TRAIN, DEV, run=run, config=resolve({"logit_adjustment": 0.5}))
+    assert adjusted.settings == {"logit_adjustment": 0.5}
+    assert set(adjusted.predict(TEST[0])) <= {"neg", "pos"}

@@ -1,7 +1,6 @@
 """The probe of vectors that were learned from no label: where its C comes from."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting import cross_validation
 from superconext.fitting.fit import fit_model
-from superconext.probe.group_priors import probe_out_of_fold
 from superconext.probe.logistic_regression import (
     DEFAULT_C,
     FEWEST_FOLDED,
@@ -67,9 +65,9 @@ def test_few_rows_choose_nothing():
 
 
 def test_how_long_a_sentence_vector_is_says_nothing(tmp_path):
-    """Also after a run folder, cross-validation and the correction for scripts have had it."""
+    """Also after a run folder and cross-validation have had it."""
     train, held = rows(FEWEST_FOLDED, 0), rows(30, 2)
-    config = resolve({**FROZEN, "encoder": "mean", "prior_groups": "script"})
+    config = resolve({**FROZEN, "encoder": "mean"})
     model = fit_model(train, config, held).model
     probe, features = model.probe, model.features(held.texts).astype(np.float64)
     length = np.linspace(0.1, 9, len(features))[:, None]
@@ -95,18 +93,6 @@ def test_rows_of_zeros_stay_and_equal_rows_are_no_division_by_zero():
     same = np.ones((4, 3), np.float32)
     probe = fit_probe(same, np.array([0, 1, 0, 1]), grid=(1.0,), unit_length=True)
     assert np.allclose(probe.probabilities(np.vstack([same, zeros])), 0.5)
-
-
-def test_folds_of_a_correction_scale_as_the_probe_does():
-    draw = np.random.default_rng(0)
-    labels = draw.integers(0, 2, 60)
-    features = (draw.standard_normal((60, 4)) + labels[:, None]).astype(np.float32)
-    longer = features * draw.uniform(0.1, 9, 60)[:, None].astype(np.float32)
-    probe = fit_probe(features, labels, grid=(0.1,), unit_length=True)
-    expected = probe_out_of_fold(probe, features, labels)
-    assert np.allclose(probe_out_of_fold(probe, longer, labels), expected, atol=1e-3)
-    other = replace(probe, unit_length=False)
-    assert not np.allclose(probe_out_of_fold(other, longer, labels), expected, atol=1e-2)
 
 
 @pytest.mark.parametrize(("given", "expected"), [(FROZEN, {True}), (TRAINED, {False})])
@@ -159,5 +145,3 @@ def test_scores_beside_the_features_are_those_of_a_wider_regression():
     assert np.abs(plain.probabilities(new) - expected).max() > 0.01
     saved = LogisticRegressionProbe.from_arrays(probe.arrays(), 3, 6)
     assert np.array_equal(saved.probabilities(new), probe.probabilities(new))
-    again, other = (probe_out_of_fold(one, features, labels) for one in (probe, plain))
-    assert np.abs(again - other).max() > 0.01

@@ -68,9 +68,6 @@ def test_every_linear_model_chooses_c_with_copies_together():
     labels = [str(k) for k in np.tile(draw.integers(0, 2, 80), 3)]
     fitted = TfidfLogisticRegression().fit((texts, labels), None)
     assert fitted.model.c <= 1
-    shares = fitted.out_of_fold((texts, labels), None)
-    right = (shares.argmax(axis=1).astype(str) == np.array(labels)).mean()
-    assert right < 0.75
     features = np.tile(draw.normal(size=(80, 40)), (3, 1))
     truth = np.array(labels, dtype=np.int64)
     apart = fit_frozen_probe(features, truth).c

@@ -68,6 +68,13 @@ def make_model(words: int) -> Model:
 
 
 @pytest.mark.slow
+def with_tfidf(model: Model) -> Model:
+    """The same with TF-IDF of three texts beside the encoder."""
+    config = replace(model.config, probe_features="encoder+tfidf")
+    mean = MeanWithTfidf(fit_tfidf_model(["zwin bzaf", "khayb", "had film"], np.arange(3)))
+    return replace(model, config=config, ensemble=mean)
+
+
 def test_fifty_thousand_words_load_and_answer_in_two_seconds(tmp_path):
     model = make_model(50_000)
     save_run(model, tmp_path / "run")
@@ -87,10 +94,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     model = make_model(50)
     save_run(model, folder / "encoder")
-    config = replace(model.config, probe_features="encoder+tfidf")
-    rows = np.arange(3)
-    mean = MeanWithTfidf(fit_tfidf_model(["zwin bzaf", "khayb", "had film"], rows))
-    save_run(replace(model, config=config, ensemble=mean), folder / "encoder+tfidf")
+    save_run(with_tfidf(model), folder / "encoder+tfidf")
     return folder
 
 
@@ -160,6 +164,23 @@ def test_weights_that_give_no_numbers_are_refused(tmp_path, name, value, said):
     manifest.write_text(json.dumps(saved))
     with np.errstate(all="ignore"), pytest.raises(RunError, match=said):
         superconext.load(tmp_path / "run").predict_proba(["zwin bzaf"])
+
+
+def test_a_run_that_corrects_by_script_is_refused(tmp_path):
+    """As version 0.2.0 wrote it; without the correction it would answer otherwise."""
+    save_run(make_model(50), tmp_path / "run")
+    file, manifest = (tmp_path / "run" / name for name in ("config.toml", "manifest.json"))
+    lines, saved = file.read_text(encoding="utf-8"), json.loads(manifest.read_text())
+
+    def loaded(value):
+        file.write_text(f'{lines}\nprior_groups = "{value}"\n', encoding="utf-8")
+        saved["files"]["config.toml"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        manifest.write_text(json.dumps(saved))
+        return load_model(tmp_path / "run")
+
+    assert loaded("none").predict(["zwin bzaf"])
+    with pytest.raises(RunError, match=r"found prior_groups = 'script'.*train again"):
+        loaded("script")
 
 
 def test_the_collector_is_left_as_it_was(tmp_path):
