@@ -27,7 +27,6 @@ from superconext.config.parameters import (
     options_by_name,
     removal,
 )
-from superconext.config.presets import FORMER_PRESETS, PRESETS
 from superconext.core import files
 from superconext.core.errors import (
     ConfigError,
@@ -638,13 +637,6 @@ def given_parameters(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in BY_NAME and value is not None}
 
 
-class _Preset(click.Choice):
-    """A preset; names of earlier versions are taken, and named nowhere."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        return value if value in FORMER_PRESETS else super().convert(value, param, ctx)
-
-
 def _option(parameter: Parameter) -> Decorator:
     flag = "--" + parameter.name.replace("_", "-")
     if parameter.type is bool:
@@ -660,8 +652,6 @@ def _option(parameter: Parameter) -> Decorator:
         metavar = f"[{'|'.join(parameter.choices or ())}][+RULE][-RULE]"
     elif parameter.choices:
         kind = click.Choice(parameter.choices)
-    if parameter.name == "preset":
-        kind = _Preset(list(PRESETS))
     return click.option(
         flag,
         parameter.name,

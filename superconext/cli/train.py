@@ -36,7 +36,6 @@ from superconext.cli.options import (
     tell,
 )
 from superconext.config.parameters import BY_NAME
-from superconext.config.presets import FORMER_PRESETS
 from superconext.core.files import shell_word
 
 
@@ -131,10 +130,6 @@ def train(
     from superconext.runs.splits import TrainRequest
     from superconext.runs.train import distributed, train_run
 
-    if (former := given.get("preset")) in FORMER_PRESETS:
-        now = {"preset": "fast", **FORMER_PRESETS[former]}
-        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in now.items())
-        progress.warn(f"--preset {former} is now {flags}")
     named_by = flags_naming(given)
     if not named_by:
         given["preset"] = "auto"

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any, TypeVar
 
-from superconext.config.presets import BY_ROWS, FORMER_PRESETS, OF_ENCODERS, PRESETS
+from superconext.config.presets import BY_ROWS, OF_ENCODERS, PRESETS
 from superconext.core.errors import ConfigError, OptionError, nearest, suggestion
 
 #: Headings of `--help`, in their order.
@@ -97,11 +97,6 @@ class Parameter:
         kept = PRESETS if some or encoders else {"fast": PRESETS["fast"]}
         return {name: of.get(self.name, self.default) for name, of in (kept | encoders).items()}
 
-    @property
-    def known(self) -> list[str]:
-        """The choices without names of earlier versions."""
-        return [name for name in self.choices or () if name not in FORMER_PRESETS]
-
     def check(self, value: Any) -> None:
         """Raise ConfigError unless `value` has the right type and lies in its limits."""
         if value is None and self.optional:
@@ -128,7 +123,7 @@ class Parameter:
             choice = re.split("[+-]", value, maxsplit=1)[0] if self.additions else value
             if choice not in self.choices:
                 raise ConfigError(
-                    f"{self.name} = {value!r}: expected one of {', '.join(self.known)}; "
+                    f"{self.name} = {value!r}: expected one of {', '.join(self.choices)}; "
                     f"{suggestion(choice, self.choices)}"
                 )
         if kind in (int, float):
@@ -191,7 +186,7 @@ class Config:
         "fast",
         "Defaults. fast: one encoder; auto: the best of a few recipes on rows held out; paper: as "
         "published.",
-        choices=(*PRESETS, *FORMER_PRESETS),
+        choices=tuple(PRESETS),
     )
     temperature: float = _objective(
         0.1, "Softmax temperature of the similarities.", low=0.0, open_low=True
@@ -486,7 +481,8 @@ REMOVED: dict[str, str] = {
     "lost more on another: leave it out, or use {members 4}",
     "projection_size": "the projection is as wide as the sentence vector: leave it out, or "
     "change {hidden_size}",
-    "prior_groups": "it gained on one test set and lost on four training sets: leave it out",
+    "prior_groups": "it gained on one test set and lost on four training sets: leave it out, "
+    "or use {logit_adjustment}",
     "enable_rules": "rules follow the profile: use {normalize auto+RULE}",
     "disable_rules": "rules follow the profile: use {normalize auto-RULE}",
 }
@@ -577,9 +573,6 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
             explicit[name] = distinct if len(distinct) > 1 else distinct[0]
     preset = explicit.get("preset", BY_NAME["preset"].default)
     BY_NAME["preset"].check(preset)
-    if preset in FORMER_PRESETS:
-        explicit = {**FORMER_PRESETS[preset], **explicit, "preset": "fast"}
-        preset = "fast"
     encoder = explicit.get("encoder", BY_NAME["encoder"].default)
     BY_NAME["encoder"].check(encoder)
     values = {**PRESETS[preset], **OF_ENCODERS.get(encoder, {})}
@@ -620,6 +613,8 @@ def upgrade(saved: Mapping[str, Any]) -> dict[str, Any]:
     What only training needed is dropped, so that the model predicts as it did.
     """
     values = {name: value for name, value in saved.items() if name not in REMOVED}
+    if values.get("preset") in ("dialect", "best"):  # what they set is saved with them
+        values["preset"] = "fast"
     if values.get("objective", "superloss") == "superloss":
         moved = {
             name: saved[name]
@@ -648,7 +643,7 @@ def docstring() -> str:
     lines = ["Parameters", "----------"]
     for row in PARAMETERS:
         default = None if row.governed else row.default
-        choices = "{" + ", ".join(map(repr, row.known)) + "}" if row.choices else ""
+        choices = "{" + ", ".join(map(repr, row.choices)) + "}" if row.choices else ""
         kind = choices if choices and not row.additions else row.type.__name__
         optional = " or a list of them" * row.several
         optional += " or None" if row.optional or row.governed else ""

@@ -69,9 +69,3 @@ BY_ROWS: dict[str, tuple[Any, Any]] = {"pooling": ("mean", "max"), "learning_rat
 _AUTO = {**_FAST, "logit_adjustment": 0.5}
 
 PRESETS: dict[str, dict[str, Any]] = {"fast": _FAST, "auto": _AUTO, "paper": _PAPER}
-
-#: Presets of earlier versions, and what each gave beside the values of `fast`.
-FORMER_PRESETS: dict[str, dict[str, Any]] = {
-    "dialect": {},
-    "best": {"members": 4, "probe_features": "encoder+ngrams"},
-}

@@ -24,7 +24,6 @@ from superconext.config.parameters import (
     meant,
     with_files,
 )
-from superconext.config.presets import FORMER_PRESETS
 from superconext.core.blank import is_blank, zeros_for_blank
 from superconext.core.errors import ConfigError, DataError, plural
 from superconext.estimator.loading import (
@@ -235,9 +234,6 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
     def _given(self) -> dict[str, Any]:
         """The parameters by name; arrays and numbers of numpy as Python's own."""
         given = {name: getattr(self, name) for name in BY_NAME}
-        for name, value in FORMER_PRESETS.get(str(given["preset"]), {}).items():
-            if given[name] == BY_NAME[name].default:  # nobody has named it
-                given[name] = value
         numpys = np.ndarray, np.generic
         return {k: v.tolist() if isinstance(v, numpys) else v for k, v in given.items()}
 

@@ -132,9 +132,6 @@ def make_identity(
     config = resolve(request.given_on(dataset), request.verb).to_dict()
     for name in DECIDED_WITH_SYSTEMS:
         del config[name]
-    # Hashes of lines follow from it, and those of earlier versions are to be found again.
-    if config["preset"] == "fast":
-        config["preset"] = "dialect"
     identity = {
         "version": __version__,
         "splits": request.scheme(dataset),

@@ -326,7 +326,7 @@ def load_model(folder: Path | str) -> Model:
         if saved.get("prior_groups", "none") != "none":
             raise RunError(
                 f"found prior_groups = {saved['prior_groups']!r}, which corrects what the model "
-                f"predicts; expected none: {removal('prior_groups')}, and train again"
+                f"predicts; expected none: {removal('prior_groups')}; train again"
             )
         config = resolve({**upgrade(saved), "device": "cpu"})
         words = read_json(folder / "vocabulary.json")

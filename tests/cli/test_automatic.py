@@ -233,18 +233,7 @@ def test_it_is_said_where_a_pool_leaves_the_vectors_out(call, few, tmp_path, mon
     assert ("so they alone predict" in said.err) == (chosen != "ngrams")
 
 
-@pytest.mark.parametrize(
-    ("former", "beside"),
-    [("dialect", {}), ("best", {"members": 4, "probe_features": "encoder+ngrams"})],
-)
-def test_a_former_preset_is_understood(call, few, tmp_path, former, beside):
-    words = ("--cv", "0", "--no-baselines", "--preset", former, *TRAINED)
-    said = call("train", few, "--out", tmp_path / "run", *words)
-    now = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in beside.items())
-    assert f"warning: --preset {former} is now --preset fast {now}".strip() in said.err
-    assert said.code == 0
-    read = read_config(tmp_path / "run" / "config.toml")
-    assert {name: read[name] for name in ("preset", *beside)} == {"preset": "fast", **beside}
+def test_a_recipe_is_chosen_or_named(call, few, tmp_path):
     line = blame(call("train", few, "--out", tmp_path / "other", "--preset", "auto", *TRAINED))
     assert "expected a recipe to be chosen or to be named" in line
 

@@ -187,6 +187,7 @@ INSTEAD = {
     "vector_scale": ("--vectors", "vectors"),
     "probe_rows": ("--members 4", "members = 4"),
     "projection_size": ("--hidden-size", "hidden_size"),
+    "prior_groups": ("--logit-adjustment", "logit_adjustment"),
     "enable_rules": ("--normalize auto+2", 'normalize = "auto+RULE"'),
     "disable_rules": ("--normalize auto-2", 'normalize = "auto-RULE"'),
 }

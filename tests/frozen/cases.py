@@ -127,7 +127,8 @@ TRAININGS: dict[str, dict[str, Any]] = {
         "steps_per_epoch": 4,
     },
     "best": {
-        "preset": "best",
+        "members": 4,
+        "probe_features": "encoder+ngrams",
         "vector_method": "fasttext",
         "subwords": True,
     },
