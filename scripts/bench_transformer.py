@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -289,9 +290,13 @@ def collect(arguments: argparse.Namespace) -> None:
     lines.sort(
         key=lambda line: (line["set"], str(line["shots"]).rjust(4), line["system"], line["seed"])
     )
-    names = dict.fromkeys(name for line in lines for name in line)
+    names = "rows", "set", "shots", "system", "seed"
+    fits = Counter(tuple(line[name] for name in names) for line in lines)
+    if twice := [fit for fit, count in fits.items() if count > 1]:
+        raise SystemExit(f"found {twice[0]} twice in {arguments.out}; expected one line a fit")
+    columns = dict.fromkeys(name for line in lines for name in line)
     with (STORED / "transformer.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, [*names], lineterminator="\n", restval="")
+        writer = csv.DictWriter(stream, [*columns], lineterminator="\n", restval="")
         writer.writeheader()
         writer.writerows(lines)
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]

@@ -78,6 +78,13 @@ def test_what_the_page_says_of_word_vectors_is_measured(script):
     assert f"differs from gensim's by {np.mean(of_sets):+.1f} on average" in page
 
 
+def test_a_fit_counts_once(script):
+    """Of two lines of one fit the deviation would be 0."""
+    rows = script("doc_tables").read_rows(ROOT / "scripts" / "results" / "transformer.csv")
+    fits = [tuple(row[n] for n in ("rows", "set", "shots", "system", "seed")) for row in rows]
+    assert len(fits) > 800 and len({*fits}) == len(fits)
+
+
 def test_no_table_of_numbers_is_typed():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     typed = []
