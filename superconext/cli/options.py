@@ -166,7 +166,8 @@ THREADS = click.option(
 SPLITS = click.option(
     "--splits",
     type=click.Choice(["given", "resample"]),
-    help="Use the files as they are, or draw an 80/10/10 split of all rows with each seed.  "
+    help="Use the files as they are, or draw an 80/10/10 split of all rows with each seed; "
+    "sweep draws the test rows once.  "
     "[default: given with --test, else resample]",
 )
 LEAVE_OUT = click.option(

@@ -36,7 +36,7 @@ from superconext.experiments.plan import (
 )
 from superconext.experiments.row_sources import RowSource
 from superconext.experiments.subsampling import Labelled, draw_of, expected_overlap, pick
-from superconext.experiments.systems import AUTO, System, fit_config
+from superconext.experiments.systems import AUTO, OWN_RULE, System, fit_config
 from superconext.probe import METRICS
 from superconext.probe.metrics import metric_values, probabilities_needed, script_metrics
 
@@ -410,6 +410,12 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
         datasets.append(replace(data, cv=folds))
         if not folds:
             continue
+        if request.reference.endswith(OWN_RULE):
+            raise ConfigError(
+                f"reference = {request.reference!r}, which has no row in a cross-validation; "
+                f"expected another, such as {request.reference.removesuffix(OWN_RULE)!r}: change "
+                "it, or draw splits with --cv 0"
+            )
         if not request.seeds:
             asked = [*(replace(config, cv=data.cv) for config in configs), None]
             seeds = max(seeds, min(repeats(len(rows), folds, config) for config in asked))
@@ -468,6 +474,8 @@ def run_on_folds(
         found = [([labels[k] for k in shares.argmax(axis=1)], shares) for shares in of.shares]
         names = {own: "C", cross.ENCODER: "probe_C"}
         facts = {names.get(model, f"{model}_C"): c for model, c in of.settings.c.items()}
+        if own is not None and config.logit_adjustment:
+            facts["logit_adjustment"] = config.logit_adjustment
     index = {label: k for k, label in enumerate(labels)}
     predictions: list[int | None] = [None] * len(rows[0])
     folds = []

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.errors import plural
+from superconext.experiments.plan import TEST_HELD
 from superconext.experiments.subsampling import parse_draw
 
 #: Of the intervals; a p-value below one minus this stands beside an interval without 0.
@@ -339,10 +340,9 @@ def about_rows(design: str, lines: Lines) -> str:
         )
     given = lines[0].get("base", lines[0]["split"]) == "given"
     dev = "as given" if given else "a tenth of the training rows, drawn by each seed"
-    return (
-        f"Percent on the given test rows, mean ± standard deviation over seeds ({about}; dev "
-        f"{dev})."
-    )
+    held = lines[0]["split"].startswith(TEST_HELD)
+    where = "a tenth of the rows, the same for all seeds" if held else "the given test rows"
+    return f"Percent on {where}, mean ± standard deviation over seeds ({about}; dev {dev})."
 
 
 def about_test(design: str) -> str:

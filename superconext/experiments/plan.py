@@ -126,6 +126,10 @@ def _cluster(address: str) -> Iterator[None]:
 
 HELD_OUT = 0.1
 
+#: A tenth of the rows is test for all seeds, and of the others a tenth dev by the seed: of values
+#: that are chosen on dev, no seed's dev rows may be another's test rows.
+TEST_HELD = "held"
+
 Key = tuple[str, int, str]
 
 
@@ -332,7 +336,8 @@ class Request:
 
     def scheme(self, dataset: DataSet) -> str:
         """How a data set's rows are split. Raises ConfigError."""
-        return "shots" if self.verb == "fewshot" else dataset.scheme()
+        scheme = "shots" if self.verb == "fewshot" else dataset.scheme()
+        return TEST_HELD if (self.verb, scheme) == ("sweep", "resampled") else scheme
 
     def plan(self) -> list[Fit]:
         """Every fit, data set by data set. Raises ConfigError for what cannot be planned."""

@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core.errors import ConfigError, suggestion
+from superconext.config.parameters import FILE_PARAMETERS, names_of
+from superconext.core.errors import ConfigError, plural, suggestion
 from superconext.core.files import write_csv, write_text
 from superconext.core.progress import Progress
 from superconext.experiments import compare as comparing
 from superconext.experiments.plan import Request, name_of
 from superconext.experiments.runner import Finished, run_experiment
 from superconext.experiments.subsampling import parse_draw
-from superconext.experiments.systems import OWN_RULE, DataSet, System, checked_parameters
+from superconext.experiments.systems import OWN_RULE, DataSet, System, checked_parameters, shown
 from superconext.experiments.tables import (
     Table,
     by_system,
@@ -328,7 +329,7 @@ def _publish(protocol: Protocol, study: Study, finished: Finished, progress: Pro
         grid, cells = _grid(protocol, table, finished, tables)
         grids[table.title] = grid
         rows += cells
-    notes = _notes(protocol, finished.request.given)
+    notes = [*_notes(protocol, finished.request.given), *_changes(study, finished.request, tables)]
     text = [f"# {protocol.title}: {study.name}", study.answers, *notes]
     for title, grid in grids.items():
         text += [f"## {title}", grid.markdown()]
@@ -346,6 +347,25 @@ def _notes(protocol: Protocol, given: Mapping[str, Any]) -> list[str]:
         departs.insert(0, f"Its encoder here: {Path(given['model']).name}.")
     notes += [f"Departs from it: {line}" for line in departs]
     return notes + [f"Misprint: {line}" for line in protocol.misprints]
+
+
+def _changes(study: Study, request: Request, tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What was run otherwise than the study says."""
+    notes = []
+    if request.seeds != study.seeds:
+        notes.append(f"Run here with {plural(request.seeds, 'seed')} in place of {study.seeds}.")
+    own = {name: value for name, value in request.given.items() if value != study.given.get(name)}
+    if own:
+        texts = (
+            f"{name} = {names_of(value) if name in FILE_PARAMETERS else shown(value)}"
+            for name, value in own.items()
+        )
+        notes.append(f"Set here: {', '.join(texts)}.")
+    for name, of in tables.items():
+        lost = [draw for draw in filter(None, request.draws) if draw not in of]
+        if lost:
+            notes.append(f"{name + ': ' if name else ''}not run here: {', '.join(lost)}.")
+    return notes
 
 
 def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, Table]]:

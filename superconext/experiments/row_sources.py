@@ -34,7 +34,7 @@ from superconext.data.duplicates import (
 from superconext.data.lines import STDIN
 from superconext.data.reading import read_labelled
 from superconext.data.splits import stratified_holdout
-from superconext.experiments.plan import Labelled
+from superconext.experiments.plan import HELD_OUT, TEST_HELD, Labelled
 from superconext.experiments.systems import READING, DataSet
 
 #: Parts, and the later parts that none of their texts may stand in.
@@ -81,8 +81,8 @@ def read_rows(
     `at_most` then bounds each pool.
 
     Args:
-        scheme: as `DataSet.scheme` says, or "shots"; under "resampled" the rows of all files become
-            one pool, as where they are dealt into folds.
+        scheme: as `Request.scheme` says; under "resampled" and `TEST_HELD` the rows of all files
+            become one pool, as where they are dealt into folds.
         near_findings: whether to look for near-duplicates, which takes longest.
 
     Raises DataError for files that cannot be read or trained on.
@@ -112,7 +112,7 @@ def read_rows(
         }
         for role, corpus in corpora.items()
     }
-    if scheme == "resampled" or scheme.startswith("cv"):
+    if scheme in ("resampled", TEST_HELD) or scheme.startswith("cv"):
         corpora = {"all": _joined(list(corpora.values()))}
     removed = _without_copies(corpora) if data.deduplicate else []
     if data.deduplicate_near:
@@ -132,6 +132,9 @@ def read_rows(
         findings += _near_findings(corpora, progress)
     for line in findings:
         progress.warn(lead + line)
+    if scheme == TEST_HELD:
+        train, test = stratified_holdout(pool.texts, pool.labels, HELD_OUT, 0)
+        corpora = {"train": pool.select(train), "test": pool.select(test)}
     return RowSource(
         {role: (corpus.texts, corpus.labels) for role, corpus in corpora.items()},
         sorted({label for corpus in corpora.values() for label in corpus.labels}),

@@ -306,6 +306,12 @@ def _check_parameters(request: Request, progress: Progress) -> None:
                 continue
             config = fit_config(request.given_on(data), system, 0)
             configs.append(config)
+            beside = "related" if config.related else "soft_labels" if config.soft_labels else ""
+            if data.rest_unlabelled and beside:
+                raise ConfigError(
+                    f"rest_unlabelled with {beside} = {getattr(config, beside)!r}, which may have "
+                    "labels of the rows that are not drawn; expected one of them: leave one out"
+                )
             try:
                 check_config(config, data.rest_unlabelled or data.drop_unlabelled)
                 check_folds(replace(config, cv=data.cv))

@@ -131,8 +131,8 @@ def preprocess(
     """Fit the encoder's text side and turn every split into token ids and class indices.
 
     test_texts: texts beside the dev rows that no unlabelled text learned from may repeat.
-    not_drawn: labelled texts that are none of the splits', which it may not repeat either, so that
-        every draw learns from the same.
+    not_drawn: labelled texts that are none of the splits', which neither it nor related and soft
+        rows may repeat, so that every draw learns from the same.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
     ConfigError where the objective wants unlabelled text and none is named, and for a related set
@@ -155,7 +155,7 @@ def preprocess(
     if train.on_disk is not None:
         own = _from_disk(train.on_disk, classes, config)
     else:
-        own = _in_memory(train, held, apart, classes, config, progress)
+        own = _in_memory(train, apart, classes, config, progress)
     source = config
     if config.pretrain:
         made, cleared = pretrained_encoder(config, own.rows, apart, progress)
@@ -229,26 +229,25 @@ class _OwnRows:
 
 def _in_memory(
     train: Dataset,
-    held: Sequence[str],
     apart: Sequence[str],
     classes: Sequence[str],
     config: Config,
     progress: Progress,
 ) -> _OwnRows:
     """Training rows of a file that memory holds, and what is learned from beside them, without what
-    repeats a text of dev or test (`held`) or another that is kept `apart`."""
+    repeats a text that is kept `apart`: of dev, of test, or not drawn."""
     tokenizer = make_tokenizer(config, train.texts)
     pieces = tokenizer.pieces(train.texts)
     tokens, labels = pieces.lists(), train.labels
     facts: dict[str, Any] = {}
     sample = None
     if config.related:
-        related = auxiliary_rows(config.related, tokenizer, classes, held)
+        related = auxiliary_rows(config.related, tokenizer, classes, apart)
         tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
         sample = np.arange(len(train.texts))
         facts["related"] = related.facts
         progress.say(related.summary)
-    soft = soft_rows(config.soft_labels, train.ties, tokenizer, classes, held)
+    soft = soft_rows(config.soft_labels, train.ties, tokenizer, classes, apart)
     if soft:
         tokens = [*tokens, *soft.tokens]
         facts["soft_labels"] = soft.facts

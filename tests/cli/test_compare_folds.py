@@ -90,6 +90,16 @@ def test_folds_and_figures_are_those_of_train(finished, few):
             assert lines[name]["test"][metric] == metrics[metric]
 
 
+def test_rare_classes_weigh_more_in_baselines_too_and_own_rules_have_no_row(few, call, tmp_path):
+    words = ("compare", few, "--objectives", "cross_entropy,nbsvm", *TRAINED, "--out")
+    told = "logit_adjustment gives rare classes more weight in the baselines too, but not in"
+    said = call(*words, tmp_path / "one", "--logit-adjustment", "1")
+    assert said.code == 0 and f"{told} majority, tfidf_svm, nbsvm" in " ".join(said.out.split())
+    said = call(*words, tmp_path / "two", "--reference", "cross_entropy (own rule)")
+    assert said.code == 1 and "which has no row in a cross-validation" in said.err
+    assert not (tmp_path / "two").exists()
+
+
 def test_it_is_resumed_verified_and_extended_by_deals(finished, few, call):
     out, _ = finished
     words = ("compare", few, "--objectives", "cross_entropy,nbsvm", *TRAINED, "--out", out)

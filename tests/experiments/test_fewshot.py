@@ -13,12 +13,15 @@ from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
 from superconext.experiments import runner
 from superconext.experiments.compare import CURVE, compare, fewshot, shot_draws
+from superconext.experiments.fit_job import run_fit
 from superconext.experiments.paired_tests import hierarchical_bootstrap
 from superconext.experiments.record import read_results
 from superconext.experiments.runner import verify
 from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.systems import parse_systems
+from superconext.fitting import fit as fit_module
 from superconext.fitting.fit import fit_model
+from superconext.fitting.preprocess import preprocess
 from superconext.report import figures
 from tests.experiments.conftest import Heard, changed
 
@@ -187,6 +190,41 @@ def test_texts_of_rows_that_are_not_drawn_are_learned_from_without_their_labels(
     assert all(check.same for check in verify(out, 2, Progress()))
     with pytest.raises(RunError, match="rest_unlabelled = True, now False"):
         fewshot(changed(plain, out=str(out)), Progress())
+
+
+@pytest.mark.parametrize("name", ["related", "soft_labels"])
+def test_labels_of_rows_that_are_not_drawn_are_not_learned(wanted, data, tmp_path, name):
+    """Not out of a file beside the drawn rows either: else k rows of a class were more."""
+    train = read_labelled(data / "train.tsv")
+    file = tmp_path / "whole.tsv"
+    if name == "related":
+        file.write_bytes((data / "train.tsv").read_bytes())
+    else:
+        rows = [
+            f"{text}\t{int(label == 'neg')}\t{int(label == 'pos')}"
+            for text, label in zip(train.texts, train.labels, strict=True)
+        ]
+        file.write_text("\n".join(["text\tneg\tpos", *rows]) + "\n", "utf-8")
+    plain = wanted(shots=(2,), seeds=1)
+    request = dataclasses.replace(plain, given={**plain.given, name: str(file)})
+    source = (read_labelled(data / "train.tsv"), read_labelled(data / "test.tsv"))
+    rows = {role: (of.texts, of.labels) for role, of in zip(("train", "test"), source, strict=True)}
+    fit = next(fit for fit in request.plan() if fit.reads_parameters and not fit.is_baseline)
+    seen = []
+
+    def recorded(train, *rest, **more):
+        prepared = preprocess(train, *rest, **more)
+        seen.append((len(train.texts), prepared.facts[name]["rows"]))
+        return prepared
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_module, "preprocess", recorded)
+        run_fit(fit, rows, request.given, ["neg", "pos"])
+    assert seen and all(learned <= drawn for drawn, learned in seen)
+    own = {**request.given, "vectors": None}
+    rest = changed(dataclasses.replace(request, given=own), rest_unlabelled=True)
+    with pytest.raises(ConfigError, match=f"rest_unlabelled with {name}"):
+        fewshot(rest, Progress())
 
 
 def test_the_rest_is_a_pool_for_an_objective_that_needs_one(wanted):

@@ -188,6 +188,8 @@ def test_a_study_runs_and_shows_both_figures_and_comes_out_again(tiny, request_o
     assert report.grids["T2"].headings == ["system", "toy rows12", "toy labels30"]
     text = (tmp_path / "out" / "protocol.md").read_text(encoding="utf-8")
     assert "page 1" in text and "all of it" in text and re.search("T1", text)
+    assert f"Run here with 2 seeds in place of {protocol.studies[0].seeds}." in text
+    assert "Set here: " in text and "epochs = 1" in text
     checks = verify(tmp_path / "out", 4, Heard())
     assert len(checks) == 4 and all(check.same for check in checks)
 

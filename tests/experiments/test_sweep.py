@@ -9,7 +9,9 @@ import pytest
 from superconext.core.errors import ConfigError, RunError, TrainingError
 from superconext.core.progress import Progress
 from superconext.experiments import fit_job
+from superconext.experiments.plan import cut
 from superconext.experiments.record import read_results
+from superconext.experiments.row_sources import read_rows
 from superconext.experiments.runner import verify
 from superconext.experiments.sweep import FIGURE, make_grid, sweep
 from superconext.experiments.tables import make_table
@@ -103,6 +105,27 @@ def test_test_rows_do_not_sway_the_choice(wanted, data, tmp_path):
     again = sweep(wanted(seeds=1, test=str(turned), out=str(tmp_path / "two")), Progress())
     assert again.chosen.system == first.chosen.system
     assert [p.dev.values for p in again.points] == [p.dev.values for p in first.points]
+
+
+def test_no_seed_chooses_on_test_rows_of_another(wanted, data, tmp_path):
+    """Else the test score of the best of many values is too high, as its dev score is."""
+    whole = tmp_path / "whole.tsv"
+    parts = [(data / f"{name}.tsv").read_text("utf-8").split("\n", 1) for name in ("train", "test")]
+    whole.write_text(
+        "\n".join([parts[0][0], *(rows.strip("\n") for _, rows in parts), ""]), "utf-8"
+    )
+    request = wanted(seeds=4, train=str(whole), dev=None, test=None)
+    (dataset,) = request.datasets
+    source = read_rows(dataset, request.scheme(dataset), Progress())
+    splits = [cut(source.rows, fit) for fit in request.plan() if fit.is_baseline]
+    assert len(splits) > 4 and all(split["test"] == splits[0]["test"] for split in splits)
+    held = {*splits[0]["test"][0]}
+    chosen_on = [{*split["dev"][0]} for split in splits]
+    assert len(held) > 4 and not any(held & dev for dev in chosen_on)
+    assert len({frozenset(dev) for dev in chosen_on}) == 4
+    swept = sweep(wanted(seeds=2, train=str(whole), dev=None, test=None), Progress())
+    assert any("a tenth of the rows, the same for all seeds" in note for note in swept.table.notes)
+    assert all(check.same for check in verify(tmp_path / "out", 2, Progress()))
 
 
 def test_equals_are_decided_by_order(wanted):
