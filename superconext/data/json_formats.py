@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any
 
 from superconext.core.errors import DataError
@@ -44,8 +44,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]')
 
 
+#: Keys of an answer for a region of the text, the sound or the picture.
+_REGION = {"start", "end", "startOffset", "ranges", "sequence", "x"}
+
+
 class _Answers(list[tuple[str, Any]]):
     """Annotator and answer of each, as a tool has them: a label, or a list of choices."""
+
+
+class _OfPart(list[Any]):
+    """Choices for a part of the text."""
 
 
 class JsonLines(LineFormat):
@@ -61,6 +69,8 @@ class JsonLines(LineFormat):
         self.keys: list[str] | None = None
         self._first: set[str] = set()
         self._items = 0
+        self._begins: dict[int, int] = {}  # lines of items whose rows are not made yet
+        self._answered = False  # whether the label is the answer to a tool's question
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
@@ -73,8 +83,12 @@ class JsonLines(LineFormat):
         labelled = self.file.wanted.labelled
         numbers: list[int] = []
         records: list[str] = []
+        last = 0
         for number, record in array_items(self.file.runs(), self.file.name):
-            numbers.append(number)
+            # Rows are found again by their numbers: items that share a line have one each.
+            last = max(number, last + 1)
+            self._begins[last] = number
+            numbers.append(last)
             records.append(record)
             if len(records) == RUN_LINES:
                 yield parsed_rows(self.file, numbers, records, self._item, labelled)
@@ -85,9 +99,10 @@ class JsonLines(LineFormat):
         return self._row(line, f"{self.file.name}, line {number}")
 
     def _item(self, item: str, number: int) -> tuple[str, str | Votes]:
-        """The row of an array's next item, which begins on the line `number`."""
+        """The row of an array's next item."""
         self._items += 1
-        return self._row(item, f"{self.file.name}, line {number}, item {self._items}")
+        line = self._begins.pop(number)
+        return self._row(item, f"{self.file.name}, line {line}, item {self._items}")
 
     def _row(self, line: str, where: str) -> tuple[str, str | Votes]:
         task = json_record(line.strip(), where)
@@ -106,6 +121,7 @@ class JsonLines(LineFormat):
             try:
                 self.keys, self._first = self.file.named(list(record), votes), {*record}
                 self.file.names += outer
+                self._answered = len(self.keys) > 1 and self.keys[1] in votes
             except DataError:
                 if what := "" if tool else _of_all_rows(record):
                     raise DataError(f"{where}: found {what}") from None
@@ -113,6 +129,8 @@ class JsonLines(LineFormat):
         for key in self.keys:
             if key not in record and (name := _alike(record, key)):
                 record[key] = record.pop(name)
+        if self._answered and tool and self.keys[1] not in votes:
+            record[self.keys[1]] = ""  # nobody has answered; the task may have a former label
         # A label that is left out; a key that the first record lacks may be the label's misspelt.
         left_out = tool or record.keys() <= self._first
         if self.file.wanted.labelled and len(self.keys) > 1 and left_out:
@@ -172,10 +190,14 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
     if isinstance(data, dict) and isinstance(given, list):
         votes: dict[str, _Answers] = {}
         for entry in filter(_is_kept, given):
+            chosen: dict[str, list[Any]] = {}
             for result in filter(_is_choice, entry.get("result") or ()):
-                name = str(result.get("from_name", "label"))
+                name, value = str(result.get("from_name", "label")), result["value"]
+                kind = _OfPart if value.keys() & _REGION else list
+                chosen[name] = kind(dict.fromkeys([*chosen.get(name, ()), *value["choices"]]))
+            for name, choices in chosen.items():
                 given_by = votes.setdefault(name, _Answers())
-                given_by.append((_who(entry, given_by), result["value"]["choices"]))
+                given_by.append((_who(entry, given_by), choices))
         return {**data, **votes}, "Label Studio"
     if isinstance(fields, dict) and isinstance(record.get("responses"), dict | list):
         return {**fields, **_responses(record["responses"])}, "Argilla"
@@ -183,12 +205,15 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
         inputs = record.get("inputs")
         inputs = inputs if isinstance(inputs, dict) else {"text": inputs or record.get("text")}
         answer = record["annotation"]
-        return {**inputs, "label": _Answers([] if answer is None else [("1", answer)])}, "Argilla"
+        left_out = answer is None or record.get("status") == "Discarded"
+        return {**inputs, "label": _Answers([] if left_out else [("1", answer)])}, "Argilla"
     if isinstance(given, list) and all(isinstance(a, dict) and "label" in a for a in given):
-        answers = _Answers()
+        of_whom: dict[str, list[Any]] = {}
         for one in given:
-            answers.append((_who(one, answers), one["label"]))
-        return {**record, "label": answers}, "doccano"
+            kind = _OfPart if "start_offset" in one else list
+            who = _who(one, of_whom)
+            of_whom[who] = kind([*of_whom.get(who, ()), one["label"]])
+        return {**record, "label": _Answers(of_whom.items())}, "doccano"
     label = record.get("label")
     if record.get("answer") in ("accept", "reject", "ignore") and "text" in record:
         chosen = record.get("accept", [] if label is None else [label])
@@ -224,7 +249,7 @@ def _of_all_rows(record: dict[str, Any]) -> str:
     )
 
 
-def _who(entry: dict[str, Any], others: _Answers) -> str:
+def _who(entry: dict[str, Any], others: Sized) -> str:
     """Who gave an answer, by the tool's name or number; else the answer's place among others."""
     who = entry.get("completed_by", entry.get("user_id", entry.get("user")))
     if isinstance(who, dict):
@@ -250,6 +275,11 @@ def _is_choice(result: object) -> bool:
 
 def _only(answer: object, where: str) -> object:
     choices = answer if isinstance(answer, list) else [answer]
+    if isinstance(answer, _OfPart):
+        raise DataError(
+            f"{where}: found a label of a part of the text ({shown(str(answer[0]), 24)}), expected "
+            "one of the whole text: keep one label for each text"
+        )
     if len(choices) != 1:
         several = ", ".join(shown(str(choice), 24) for choice in choices[:4]) or "none"
         raise DataError(

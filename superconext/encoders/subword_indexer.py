@@ -83,12 +83,13 @@ class SubwordIndexer(TextIndexer):
     def of_raw_text(self) -> Any:
         """The tokenizer for texts as they are, whose white space counts as single spaces here."""
         twin = tokenizer_of(self.subwords.to_str())
-        if twin.encode(" a  b\n").ids == twin.encode("a b").ids:
+        odd = "".join(f"a{space}" for space in ("  ", "\n", "\x1c", "\x85", "\u2028", "\u3000"))
+        if twin.encode(f" {odd}").ids == twin.encode(" ".join(odd.split())).ids:
             return twin
         from tokenizers import Regex, normalizers
 
         own = [] if twin.normalizer is None else [twin.normalizer]
-        spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+        spaces = [normalizers.Replace(Regex(r"[\s\x1c-\x1f]+"), " "), normalizers.Strip()]
         twin.normalizer = normalizers.Sequence([*spaces, *own])
         return twin
 

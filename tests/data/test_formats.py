@@ -19,7 +19,7 @@ from superconext.data.file_format import RowFile, Wanted
 from superconext.data.formats import Csv, Tsv
 from superconext.data.json_formats import JsonLines
 from superconext.data.lines import open_bytes
-from superconext.data.reading import read_labelled, read_texts
+from superconext.data.reading import read_beside, read_labelled, read_texts
 
 
 def write(tmp_path, name, content):
@@ -435,6 +435,73 @@ def test_annotators_of_label_studio_have_their_names(tmp_path, given_by, names):
     blocks = RowFile(open_bytes("x.jsonl", "", path.read_bytes()), Wanted(votes=True))
     (block,) = JsonLines(blocks).blocks()
     assert [who for who, _ in block.votes[0]] == names
+
+
+def task(text, *labels, where=None, **data):
+    """A task of Label Studio: a choice for each label, each in an annotation of its own."""
+    made = [
+        {"result": [{"from_name": "label", "value": {"choices": [label], **(where or {})}}]}
+        for label in labels
+    ]
+    return {"data": {"text": text, **data}, "annotations": made}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_task_that_nobody_answered_keeps_no_former_label(tmp_path, order):
+    """An imported table may have had a column named as the question."""
+    skipped = {**task("b", "neg", label="neg"), "annotations": [{"was_cancelled": True}]}
+    tasks = [task("a", "pos", label="neg"), skipped, task("c", label="neg"), task("d", "neg")]
+    read = read_labelled(json_lines(tmp_path, tasks[::order]), drop_unlabelled=True)
+    assert [*zip(read.texts, read.labels, strict=True)][::order] == [("a", "pos"), ("d", "neg")]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [task("one two", "pos", where={"start": 0, "end": 3, "text": "one"})],
+        [task("a", "pos"), task("one two", "pos", where={"startOffset": 0})],
+        [{"text": "a b", "annotations": [{"label": 1, "user": 1, "start_offset": 0}]}],
+    ],
+)
+def test_a_label_of_a_part_of_the_text_is_not_taken_for_its_own(tmp_path, records):
+    told = refusal(json_lines(tmp_path, records))
+    assert "label of a part of the text" in told and f"line {len(records)}" in told
+
+
+def test_two_labels_by_one_person_are_two_labels(tmp_path):
+    own = [{"label": 1, "user": 1}, {"label": 2, "user": 1}]
+    told = refusal(json_lines(tmp_path, [{"text": "a b", "annotations": own}]))
+    assert "an annotation of 2 labels ('1', '2')" in told
+    both = task("a b", "pos", "neg")
+    both["annotations"] = [{"result": [of["result"][0] for of in both["annotations"]]}]
+    assert "an annotation of 2 labels ('pos', 'neg')" in refusal(json_lines(tmp_path, [both]))
+    own[1]["user"] = 2
+    read = read_labelled(
+        json_lines(tmp_path, [{"text": "a b", "annotations": own}] * 2), votes=True
+    )
+    assert read.annotated is not None and read.annotated.several
+
+
+def test_what_argilla_discarded_has_no_label(tmp_path):
+    of = [("a", "pos", "Validated"), ("b", "neg", "Discarded"), ("c", "neg", "Default")]
+    rows = [{"inputs": {"text": t}, "annotation": a, "status": status} for t, a, status in of]
+    read = read_labelled(json_lines(tmp_path, rows), drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["a", "c"], ["pos", "neg"])
+
+
+def test_items_of_an_array_on_one_line_are_told_apart(tmp_path):
+    rows = [{"text": f"row {n}", "label": "xy"[n % 2], "source": f"S{n}"} for n in range(5)]
+    for name, indent in (("one", None), ("more", 1)):
+        path = write(tmp_path, f"{name}.json", json.dumps(rows, indent=indent))
+        read = read_labelled(path)
+        assert len({*read.lines}) == 5
+        _, sources, cells = read_beside(read)
+        assert sources == [f"S{n}" for n in range(5)]
+        assert [cells[line]["source"] for line in read.lines] == sources
+    told = refusal(
+        write(tmp_path, "bad.json", json.dumps([*rows, {"text": ["a", "b"], "label": "x"}]))
+    )
+    assert "line 1, item 6" in told
 
 
 def test_what_stands_beside_the_text_of_a_task_is_kept_too(tmp_path):

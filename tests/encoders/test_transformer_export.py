@@ -19,6 +19,9 @@ from tests.encoders.transformers import LABELS, NEW, TEXTS, bytewise, make_model
 
 TRAINED = {"encoder": "transformer", "epochs": 1, "batch_size": 8, "max_length": 20}
 SENTENCES = [*TEXTS, *filter(None, NEW), "zwin bzaf " * 40, "Zwin, bzaf"]
+SENTENCES += [
+    "zwin\u2028bzaf\x85w\x1cmzyan"
+]  # white space that tokenizers drop as control characters
 
 pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
 
@@ -57,7 +60,7 @@ def test_white_space_counts_as_single_spaces_there_too(folder, tmp_path):
     model = trained(copied, freeze=True)
     (tmp_path / "out").mkdir()
     assert model.encoders[0].sentence_modules(model.indexer, tmp_path / "out")
-    plain, odd = "zwin bzaf w mzyan", ["zwin  bzaf w mzyan", " zwin\nbzaf\tw mzyan \n"]
+    plain, odd = "zwin bzaf w mzyan", ["zwin  bzaf w mzyan", " zwin\nbzaf\tw\x1cmzyan \n"]
     read, bare = (
         AutoTokenizer.from_pretrained(tmp_path / "out"),
         AutoModel.from_pretrained(tmp_path / "out"),
