@@ -136,7 +136,7 @@ def run_fit(
     apart = () if rest else not_drawn
     with threadpool_limits(threads):
         if source is not None:
-            facts, predicted = _transferred(fit, parts, source)
+            facts, predicted = _transferred(fit, parts, source, not_drawn)
         elif fit.is_baseline:
             facts, predicted = _baseline(fit, train, parts, given, apart)
         else:
@@ -310,16 +310,16 @@ def _scored(labels: list[str], metrics: Mapping[str, Any]) -> Scored:
 
 
 def _transferred(
-    fit: Fit, parts: Mapping[str, Labelled], source: TransferSource
+    fit: Fit, parts: Mapping[str, Labelled], source: TransferSource, not_drawn: Sequence[str]
 ) -> tuple[dict[str, Any], Predicted]:
     """Facts for the line, and the predictions on "dev" and "test" of the target, whose `parts` are
-    given. Rows of the source whose text is a copy of one of its dev or test texts are left out;
-    `source_left_out` counts those of train.
+    given. Rows of the source whose text is a copy of one of its dev or test texts, or of those
+    that are not drawn, are left out; `source_left_out` counts those of train.
     """
     from superconext.probe import probe_class
     from superconext.probe.base import log_shares, shifted
 
-    model, facts = _source_encoder(fit, parts, source)
+    model, facts = _source_encoder(fit, parts, source, not_drawn)
     classes = sorted(set(parts["train"][1]))
     index = {label: k for k, label in enumerate(classes)}
     features = {name: model.features(texts) for name, (texts, _) in parts.items()}
@@ -341,7 +341,7 @@ def _transferred(
 
 
 def _source_encoder(
-    fit: Fit, parts: Mapping[str, Labelled], source: TransferSource
+    fit: Fit, parts: Mapping[str, Labelled], source: TransferSource, not_drawn: Sequence[str]
 ) -> tuple[Model, dict[str, Any]]:
     import torch
 
@@ -349,7 +349,7 @@ def _source_encoder(
 
     whole = Fit(fit.system, fit.seed, whole_split(scheme_of(source.rows), fit.seed))
     split = cut(source.rows, whole)
-    target = [*parts["dev"][0], *parts["test"][0]]
+    target = [*parts["dev"][0], *parts["test"][0], *not_drawn]
     keys, _ = text_keys({"target": target, **{name: split[name][0] for name in ("train", "dev")}})
     kept, left_out = {}, 0
     for name in ("train", "dev"):
@@ -465,6 +465,7 @@ def run_on_folds(
             texts, _ = pick(rows, fold.held)
             fitted, choice = fit_chosen(train, config, None, Progress(), test_texts=texts)
             facts.setdefault("recipes", []).append(choice.recipe.title)
+            facts["collapsed"] = facts.get("collapsed", False) or fitted.collapse["collapsed"]
             shares = fitted.model.probabilities(texts)
             found.append(([fitted.model.classes[k] for k in shares.argmax(axis=1)], shares))
     else:
@@ -474,6 +475,8 @@ def run_on_folds(
         found = [([labels[k] for k in shares.argmax(axis=1)], shares) for shares in of.shares]
         names = {own: "C", cross.ENCODER: "probe_C"}
         facts = {names.get(model, f"{model}_C"): c for model, c in of.settings.c.items()}
+        if own is None:
+            facts["collapsed"] = cv.collapsed
         if own is not None and config.logit_adjustment:
             facts["logit_adjustment"] = config.logit_adjustment
     index = {label: k for k, label in enumerate(labels)}

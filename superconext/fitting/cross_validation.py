@@ -46,7 +46,12 @@ from superconext.probe.ensemble import (
     out_of_folds,
 )
 from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe, along_c
-from superconext.probe.metrics import by_script, metric_values, probability_metrics
+from superconext.probe.metrics import (
+    by_script,
+    collapse_report,
+    metric_values,
+    probability_metrics,
+)
 from superconext.probe.ngrams import NgramCounts, RatioFeatures, TfidfFeatures, ngram_tokenizer
 from superconext.training.callbacks import Callback
 from superconext.training.trainer import Trainer, decided
@@ -202,6 +207,7 @@ class CrossValidation:
         if config.cv and dealt < folds:
             progress.warn(f"cv: found texts for {dealt} folds, expected {folds}: {dealt} are used")
         self.models: dict[str, OnFolds] = {}
+        self.collapsed = False  # of an encoder that was trained, on any fold
         self._features: dict[str, np.ndarray] = {}
         self._beside: dict[str, np.ndarray | None] = {}
 
@@ -296,6 +302,8 @@ class CrossValidation:
             features = member_features(trained.encoders, rows.train)
             texts = [self.train.texts[row] for row in fold.held]
             held = member_features(trained.encoders, self.prepared.indexer.store(texts))
+        if not config.freeze:
+            self.collapsed |= collapse_report(features)["collapsed"]
         kind = probe_class(config.probe_features)
         if kind is LogisticRegressionProbe:
             scores = self.prepared.emoji_scores(config)

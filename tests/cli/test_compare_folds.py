@@ -10,6 +10,7 @@ import pytest
 from superconext.config.parameters import resolve
 from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
+from superconext.fitting import cross_validation
 from superconext.fitting.cross_validation import (
     TFIDF,
     CrossValidation,
@@ -98,6 +99,14 @@ def test_rare_classes_weigh_more_in_baselines_too_and_own_rules_have_no_row(few,
     said = call(*words, tmp_path / "two", "--reference", "cross_entropy (own rule)")
     assert said.code == 1 and "which has no row in a cross-validation" in said.err
     assert not (tmp_path / "two").exists()
+
+
+def test_an_encoder_that_collapsed_on_a_fold_is_told(few, call, tmp_path, monkeypatch):
+    monkeypatch.setattr(cross_validation, "collapse_report", lambda _: {"collapsed": True})
+    words = ("compare", few, "--objectives", "cross_entropy", "--cv", "2", "--seeds", "1", *TRAINED)
+    for given, told in (([], 1), (["--freeze"], 0)):
+        said = call(*words, *given, "--out", tmp_path / f"{told}")
+        assert said.code == 0 and said.err.count("the encoder collapsed") == told, said.err
 
 
 def test_it_is_resumed_verified_and_extended_by_deals(finished, few, call):

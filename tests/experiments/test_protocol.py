@@ -214,9 +214,9 @@ def test_a_frozen_encoder_is_probed_on_another_data_set(tiny, request_of, data, 
     assert moved == {("toy", "other"), ("other", "toy")}
     (line,) = (x for x in lines if x.get("source") == "other" and x["draw"] == "rows12")
     assert line["system"] == "moved from other" and line["rows"]["train"] == 12
-    assert (
-        line["source_left_out"] == 5
-    )  # toy's test texts that stand in the other's train, in capitals
+    # Of toy's texts that stand in the other's train five of test, in capitals, and all of train
+    # that are not drawn: their labels would be more than twelve.
+    assert line["source_left_out"] == 5 + 50 - 12
     given = {**wanted.given, "probe_features": "encoder+ngrams"}
     request = expand(protocol, protocol.studies[0], changed(wanted, given=given), seeds=1)
     with pytest.raises(ConfigError, match="encoder of another data set"):

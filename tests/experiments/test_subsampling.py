@@ -194,6 +194,14 @@ def test_mteb_draws_are_those_of_its_shuffles():
         assert max(Counter(labels[row] for row in dev.tolist()).values()) <= 8
 
 
+def test_draws_of_mteb_overlap_by_rows_as_they_stand():
+    """Also where each text of a class has another label too, and where texts are copies."""
+    rows = list("abcdab"), list("xxyyzz")
+    assert expected_overlap(rows, parse_draw("mteb2")) == 1
+    rows = ["a"] * 4 + ["b", "c", "d", "e"], ["x"] * 4 + ["y"] * 4
+    assert expected_overlap(rows, parse_draw("mteb2")) == 0.5
+
+
 def test_mteb_is_judged_on_the_first_test_rows_and_takes_copies_as_they_stand():
     test = pool({"a": 1500, "b": 1500}, 5000)
     train = ["same"] * 20 + [f"b {k}" for k in range(20)], ["a"] * 20 + ["b"] * 20
