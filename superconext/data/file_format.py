@@ -75,9 +75,10 @@ class Wanted:
         """
         spec = self.text_column if default == "text" else self.label_column
         known = self.known or Known()
-        spec = usual(names, known.column(names, spec, default), default)
+        spec = known.column(names, spec, default)
         if spec is None and default == "label" and labels >= 0:
-            return labels
+            return labels  # not a field of the task with a usual name, such as a former label
+        spec = usual(names, spec, default)
         return resolve(names, spec, default, f"--{default}-column", source, known)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any
 
 from superconext.core.errors import DataError
-from superconext.data.columns import TEXT_NAMES, is_annotator, own_name
+from superconext.data.columns import TEXT_NAMES, Known, is_annotator, own_name
 from superconext.data.file_format import Block, LineFormat, RowFile, Votes, parsed_rows
 from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
 
@@ -70,16 +70,22 @@ class JsonLines(LineFormat):
         self._first: set[str] = set()
         self._items = 0
         self._begins: dict[int, int] = {}  # lines of items whose rows are not made yet
+        self._asked: dict[str, None] = {}  # a tool's questions so far
         self._answered = False  # whether the label is the answer to a tool's question
+        # Keys and questions of a task in which the question that is the label has no answer.
+        self._unasked: tuple[list[str], list[str]] | None = None
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
         return first_line.startswith("{") or bool(_ARRAY.match(first_line))
 
     def blocks(self) -> Iterator[Block]:
-        if not _ARRAY.match(self.file.first_line() or ""):
-            yield from super().blocks()
-            return
+        array = _ARRAY.match(self.file.first_line() or "")
+        yield from self._of_array() if array else super().blocks()
+        if self.keys is None and self._unasked:
+            self.file.named(*self._unasked)  # says which columns there are
+
+    def _of_array(self) -> Iterator[Block]:
         labelled = self.file.wanted.labelled
         numbers: list[int] = []
         records: list[str] = []
@@ -116,6 +122,14 @@ class JsonLines(LineFormat):
         if self.keys is None:
             if tool and not votes and self.file.wanted.labelled:  # not annotated yet
                 return json_value(record, self._text_key(record), where), ""
+            wished = self.file.wanted.label_column
+            if (
+                votes
+                and isinstance(wished, str)
+                and not ({wished} & record.keys() or wished.isdecimal())
+            ):
+                self._unasked = list(record), votes
+                return json_value(record, self._text_key(record), where), ""
             if tool:
                 self.file.notes.append(f"read as an export of {tool}")
             try:
@@ -129,6 +143,7 @@ class JsonLines(LineFormat):
         for key in self.keys:
             if key not in record and (name := _alike(record, key)):
                 record[key] = record.pop(name)
+        self._check_questions(votes, where)
         if self._answered and tool and self.keys[1] not in votes:
             record[self.keys[1]] = ""  # nobody has answered; the task may have a former label
         # A label that is left out; a key that the first record lacks may be the label's misspelt.
@@ -151,6 +166,22 @@ class JsonLines(LineFormat):
         if isinstance(given, _Answers):
             return text, _checked(given, self.keys[1], where)
         return text, json_value(record, self.keys[1], where, True)
+
+    def _check_questions(self, votes: Sequence[str], where: str) -> None:
+        """Raise DataError where a tool asked several questions and nothing says which is the label:
+        neither the user, a run, nor the name of one."""
+        if not self.keys or len(self.keys) < 2 or not votes:
+            return
+        self._asked |= dict.fromkeys(votes)
+        wanted = self.file.wanted
+        told = wanted.label_column is not None or (wanted.known or Known()).label == self.keys[1]
+        named = self._answered and self.keys[1].strip().casefold() == "label"
+        if not told and not named and (len(self._asked) > 1 or not self._answered):
+            raise DataError(
+                f"{where}: found answers to several questions "
+                f"({', '.join(map(shown, self._asked))}), expected to be told which is the label: "
+                "add --label-column"
+            )
 
     def _of_classes(
         self, record: dict[str, Any], classes: Sequence[str], where: str
@@ -194,7 +225,8 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
             for result in filter(_is_choice, entry.get("result") or ()):
                 name, value = str(result.get("from_name", "label")), result["value"]
                 kind = _OfPart if value.keys() & _REGION else list
-                chosen[name] = kind(dict.fromkeys([*chosen.get(name, ()), *value["choices"]]))
+                picked = [_path(choice) for choice in value["choices"]]
+                chosen[name] = kind(dict.fromkeys([*chosen.get(name, ()), *picked]))
             for name, choices in chosen.items():
                 given_by = votes.setdefault(name, _Answers())
                 given_by.append((_who(entry, given_by), choices))
@@ -262,6 +294,13 @@ def _checked(votes: _Answers, key: str, where: str) -> str | Votes:
     labels = ((who, {key: _only(answer, where)}) for who, answer in votes)
     given = ((who, json_value(label, key, where, True)) for who, label in labels)
     return Votes((who, label) for who, label in given if label) or ""
+
+
+def _path(choice: object) -> object:
+    """A choice of Label Studio; a nested one, which is a list of choices, as one text."""
+    if isinstance(choice, list):
+        return "/".join(map(str, choice))
+    return choice if isinstance(choice, str) else json.dumps(choice)
 
 
 def _is_kept(annotation: object) -> bool:

@@ -306,10 +306,10 @@ class LabelReader:
 
 
 def _parts(label: str) -> list[str]:
-    """What may be several labels in one: what marks part, or blanks where there are none; of a list
-    in brackets, without quotes."""
-    listed = re.fullmatch(r"[\[({](.*)[\])}]", label)
-    parts = re.split("[;,|/]", listed[1] if listed else label)
+    """What may be several labels in one: what marks part (doccano: #), or blanks where there are
+    none; of a list in brackets (Label Studio: as its choices), without quotes."""
+    listed = re.fullmatch(r'(?:\{"choices":\s*)?[\[({](.*?)[\])}]\}?', label)
+    parts = re.split("[;,|/#]", listed[1] if listed else label)
     if len(parts) == 1 and not listed:
         words = label.split()
         return words if 1 < len(words) < 4 else parts

@@ -8,6 +8,7 @@ mean what they mean to huggingface_hub.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
@@ -204,6 +205,9 @@ def _hub_errors(name: str) -> Iterator[None]:
             f"found {name!r} as the name of a model on the Hub ({_reason(error)}); expected "
             "user/name, as in its web address: correct it"
         ) from None
+    except json.JSONDecodeError:  # such as the login page of a network
+        problem = "what answers is not the Hub, or damaged (no JSON)"
+        advice = "check the connection (a login page of the network?) and HF_ENDPOINT"
     except ValueError as error:  # a name that leads out of the folder
         raise RunError(
             f"{name}: found what no run has ({_reason(error)}), expected the files of a run: do "

@@ -455,6 +455,39 @@ def test_a_task_that_nobody_answered_keeps_no_former_label(tmp_path, order):
     assert [*zip(read.texts, read.labels, strict=True)][::order] == [("a", "pos"), ("d", "neg")]
 
 
+def answered(text, **labels):
+    """A task with an answer to each of these questions."""
+    result = [{"from_name": q, "value": {"choices": [label]}} for q, label in labels.items()]
+    return {"data": {"text": text, "sentiment": "neg"}, "annotations": [{"result": result}]}
+
+
+def test_the_answer_is_the_label_and_not_a_field_of_the_task(tmp_path):
+    tasks = [answered("a", choice="pos"), answered("b", choice="neg")]
+    read = read_labelled(json_lines(tmp_path, tasks))
+    assert read.labels == ["pos", "neg"]
+    told = refusal(json_lines(tmp_path, [answered("a", choice="pos", q="x")]))
+    assert "answers to several questions ('choice', 'q')" in told and "--label-column" in told
+
+
+def test_which_question_is_the_label_does_not_follow_from_the_first_task(tmp_path):
+    rows = [("a", {"about": "no"}), ("b", {"about": "yes", "mood": "pos"}), ("c", {"about": "no"})]
+    tasks = [answered(text, **labels) for text, labels in rows]
+    assert "several questions ('about', 'mood')" in refusal(json_lines(tmp_path, tasks))
+    for order in (tasks, tasks[::-1], tasks[1:] + tasks[:1]):
+        read = read_labelled(json_lines(tmp_path, order), label_column="mood", drop_unlabelled=True)
+        assert (read.texts, read.labels) == (["b"], ["pos"])
+    with pytest.raises(DataError, match="no column 'mod', found 'text', 'sentiment', 'about'"):
+        read_labelled(json_lines(tmp_path, tasks), label_column="mod", drop_unlabelled=True)
+    # One that is called label is it.
+    named = [answered("a", about="no"), answered("b", about="yes", label="pos")]
+    assert read_labelled(json_lines(tmp_path, named[::-1]), drop_unlabelled=True).labels == ["pos"]
+
+
+def test_a_nested_choice_is_one_label(tmp_path):
+    rows = [task("a", ["city", "Fes"]), task("b", ["city", "Rabat"]), task("c", "other")]
+    assert read_labelled(json_lines(tmp_path, rows)).labels == ["city/Fes", "city/Rabat", "other"]
+
+
 @pytest.mark.parametrize(
     "records",
     [

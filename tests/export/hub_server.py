@@ -33,12 +33,13 @@ class Repository:
 
 class StandIn:
     """The server; `repositories` by user/name, `refuse` answers a POST with that code, `broken` a
-    GET."""
+    GET; `page` stands for the login page of a network, which answers every GET."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.refuse: int | None = None
         self.broken: int | None = None
+        self.page = b""
         self.asked: list[str] = []
         outer = self
 
@@ -86,6 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.state.asked.append(f"{self.command} {path}")
         if self.state.broken:
             self._send(self.state.broken)
+            return
+        if self.state.page:
+            self._send(200, self.state.page, Content_Type="text/html")
             return
         words = path.strip("/").split("/")
         api = words[:2] == ["api", "models"]

@@ -93,6 +93,14 @@ def test_hashes_of_the_training_texts_stay_at_home(hub, tmp_path):
     assert load_model(tmp_path / "down").seen is None
 
 
+def test_the_login_page_of_a_network_is_no_hostile_repository(hub, run, tmp_path):
+    push(run, NAME)
+    hub.page = b"<html><body>Log in to go on</body></html>"
+    with pytest.raises(RunError, match="is not the Hub") as refused:
+        pull(NAME, tmp_path / "down")
+    assert "login page" in str(refused.value) and "trust" not in str(refused.value)
+
+
 def test_files_of_runs_of_every_kind_are_fetched():
     found = [json.loads(path.read_text("utf-8"))["files"] for path in FROZEN.rglob("manifest.json")]
     names = {name for files in found for name in files} - {SEEN}
