@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.errors import plural
-from superconext.experiments.plan import TEST_HELD
-from superconext.experiments.subsampling import parse_draw
+from superconext.experiments.subsampling import TEST_HELD, parse_draw
 
 #: Of the intervals; a p-value below one minus this stands beside an interval without 0.
 CONFIDENCE = 0.95

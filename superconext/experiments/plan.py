@@ -15,7 +15,7 @@ from typing import Any
 from superconext.baselines import ALWAYS_FITTED, CONTROLS
 from superconext.core.errors import ConfigError, DataError, MissingExtraError, RunError
 from superconext.data.splits import stratified_holdout, stratified_three_way
-from superconext.experiments.subsampling import Labelled, draw_of, drawn, pick
+from superconext.experiments.subsampling import TEST_HELD, Labelled, draw_of, drawn, pick
 from superconext.experiments.systems import (
     DataSet,
     Parameters,
@@ -125,10 +125,6 @@ def _cluster(address: str) -> Iterator[None]:
 
 
 HELD_OUT = 0.1
-
-#: A tenth of the rows is test for all seeds, and of the others a tenth dev by the seed: of values
-#: that are chosen on dev, no seed's dev rows may be another's test rows.
-TEST_HELD = "held"
 
 Key = tuple[str, int, str]
 

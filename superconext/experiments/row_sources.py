@@ -34,7 +34,8 @@ from superconext.data.duplicates import (
 from superconext.data.lines import STDIN
 from superconext.data.reading import read_labelled
 from superconext.data.splits import stratified_holdout
-from superconext.experiments.plan import HELD_OUT, TEST_HELD, Labelled
+from superconext.experiments.plan import HELD_OUT, Labelled
+from superconext.experiments.subsampling import TEST_HELD
 from superconext.experiments.systems import READING, DataSet
 
 #: Parts, and the later parts that none of their texts may stand in.

@@ -60,6 +60,10 @@ KINDS = {
 _MTEB_SEED, _MTEB_TEST = 42, 2048
 
 _NAME = re.compile(rf"({'|'.join(KINDS)})(\d+)")
+#: The split in which a tenth of the rows is test for all seeds, and of the others a tenth dev by
+#: the seed: of values that are chosen on dev, no seed's dev rows may be another's test rows.
+TEST_HELD = "held"
+
 _SPLIT = re.compile(rf"({'|'.join(KINDS)})(\d+)-\d+")
 #: Streams of their own, so that damage does not follow the draw of the same seed.
 _STREAMS = {"labels": 1001, "words": 1002}
