@@ -50,8 +50,8 @@ class AuxiliaryRows:
         facts = self.facts
         return (
             f"related: {plural(facts['rows'], 'row')} of {facts['file']}; left out "
-            f"{facts['other_label']} of another label and {facts['held']} that repeat a dev or "
-            f"test text{self.respelt}"
+            f"{facts['other_label']} of another label and {facts['held']} that repeat a "
+            f"held-out text{self.respelt}"
         )
 
 
@@ -77,7 +77,7 @@ def auxiliary_rows(
     if not labels and held_back.removed:
         raise ConfigError(
             f"related = {path!r}: found {plural(held_back.removed, 'row')} of the training rows' "
-            f"labels, which all repeat a dev or test text, and {others} of another label{alike}; "
+            f"labels, which all repeat a held-out text, and {others} of another label{alike}; "
             "expected others to learn from: take other texts"
         )
     if not labels:
@@ -142,7 +142,7 @@ def soft_rows(
         if path is None:
             return None
         raise ConfigError(
-            f"soft_labels = {path!r}: found {len(rows)} texts, which all repeat a dev or test "
+            f"soft_labels = {path!r}: found {len(rows)} texts, which all repeat a held-out "
             "text; expected others to learn from: take other texts"
         )
     facts |= {"rows": len(kept), "held": held_back.removed}

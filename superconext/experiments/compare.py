@@ -22,6 +22,7 @@ from superconext.experiments.subsampling import parse_draw
 from superconext.experiments.systems import fit_config, plain
 from superconext.experiments.tables import (
     Table,
+    labelled_notes,
     make_table,
     make_tables,
     recipe_notes,
@@ -126,6 +127,7 @@ def _overview(finished: Finished, tables: dict[str, Table]) -> Grid:
         f"Bold: better than {reference} on that data set, p below 0.05 after Holm's correction "
         "within the data set.",
         "Mean rank: over data sets, by mean weighted F1, 1 for the best.",
+        *labelled_notes(finished.lines),
         *system_notes(finished.request.systems),
     ]
     grid = to_overview(tables, notes, ranked=True)
@@ -248,6 +250,7 @@ def _curve_overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
         f"Bold: better than {request.reference} at that size, p below 0.05 after Holm's "
         "correction over all sizes and systems.",
         *_of_rest(request),
+        *labelled_notes(finished.lines),
         *system_notes(request.systems),
         *(f"Data: {line}." for line in source.findings),
     ]

@@ -281,8 +281,7 @@ def _objective(
             native = _scored(evaluation.native_predicted, evaluation.native)
             predicted.setdefault("native", {})[name] = native
     facts = {**model.probe.settings, **chosen, "collapsed": fitted.collapse["collapsed"]}
-    if "pool" in fitted.facts:
-        facts["pool"] = fitted.facts["pool"]
+    facts |= {k: fitted.facts[k] for k in ("pool", "related", "soft_labels") if k in fitted.facts}
     if model.ensemble is not None:
         facts |= model.ensemble.settings
     return facts, predicted

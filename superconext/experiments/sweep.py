@@ -244,14 +244,15 @@ def _draw(
 
 
 def _draw_trials(finished: Finished, points: Sequence[Point], progress: Progress) -> list[Path]:
-    """Each trial's dev metric, and the best so far."""
+    """The dev metric of each point in the order of trials, and the best so far; values tried again
+    and trials that failed are no points."""
     values = [point.dev.means[TESTED] for point in points]
     best = list(itertools.accumulate(values, max))
 
-    curves = {"trial": values, "best so far": best}
+    curves = {"tried": values, "best so far": best}
     bands = BandsContext(
         {name: {k: [v] for k, v in enumerate(of, 1)} for name, of in curves.items()},
-        xlabel="trial",
+        xlabel="distinct values tried, in order",
         ylabel="weighted F1 on dev, percent",
         file_name=FIGURE,
     )

@@ -267,7 +267,7 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
             "TF-IDF + logistic regression, one with encoder+ngrams by a pool of both and of "
             "character n-grams, not by its encoder alone."
         )
-    notes += [*recipe_notes(lines).values(), *pool_notes(lines)]
+    notes += [*recipe_notes(lines).values(), *pool_notes(lines), *labelled_notes(lines)]
     weighted = {name for name, of in by_system(lines).items() if of[0].get("logit_adjustment")}
     if weighted:
         plain = [name for name in by_system(lines) if name in BASELINES and name not in weighted]
@@ -322,6 +322,18 @@ def recipe_notes(lines: Lines) -> dict[str, str]:
                 "of the other systems have." * (design_of(lines) == "folds")
             )
     return notes
+
+
+def labelled_notes(lines: Lines) -> list[str]:
+    """A note where systems learned from labelled rows beside the training rows."""
+    files: dict[str, None] = {}
+    for line in lines:
+        for name, called in (("related", "related rows"), ("soft_labels", "soft labels")):
+            if file := line.get(name, {}).get("file"):
+                files[f"the {called} of {file}"] = None
+    if not files:
+        return []
+    return [f"Trained on {' and '.join(files)}, too; the baselines did not read these."]
 
 
 def pool_notes(lines: Lines) -> list[str]:

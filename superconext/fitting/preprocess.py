@@ -253,7 +253,7 @@ def _in_memory(
         facts["soft_labels"] = soft.facts
         progress.say(
             f"soft labels: {plural(soft.facts['rows'], 'row')}; left out "
-            f"{soft.facts['held']} that repeat a dev or test text"
+            f"{soft.facts['held']} that repeat a held-out text"
         )
     beside, repeated = _beside(train, apart, tokenizer, config)
     if beside:
@@ -417,7 +417,7 @@ def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
         if report
     ]
     if found := facts.get("without_label"):
-        out = f" ({found['left_out']} left out, as they repeat a dev or test text)"
+        out = f" ({found['left_out']} left out, as they repeat a held-out text)"
         rows = plural(found["learned_from"], "row")
         told = f"also learned from: the texts of {rows} without a label"
         lines.append(told + out * bool(found["left_out"]))

@@ -211,7 +211,7 @@ def test_one_run_teaches_another(trained, data, tmp_path):
         words = ("--soft-labels", lesson, "--test", test, "--objective", "cross_entropy")
         said = call_main("train", data.train, *given(data), *words, "--out", tmp_path / form)
         assert said.code == 0, said.err
-        assert "soft labels: 18 rows; left out 2 that repeat a dev or test text" in said.err
+        assert "soft labels: 18 rows; left out 2 that repeat a held-out text" in said.err
         facts = read_json(tmp_path / form / "manifest.json")["soft_labels"]
         assert facts["rows"] == 18 and facts["file"] == lesson.name
     said = call_main("evaluate", tmp_path / "json", write_table(tmp_path / "s.tsv", TABLE[44:48]))

@@ -51,7 +51,7 @@ def test_without_a_label_in_common_it_is_refused(file):
 
 def test_where_all_rows_repeat_held_texts_this_is_the_cause_that_is_told(file):
     held = [text for _, text in OTHERS]
-    told = r"found 5 rows of .* which all repeat a dev or test text, and 1 of another label; exp"
+    told = r"found 5 rows of .* which all repeat a held-out text, and 1 of another label; exp"
     with pytest.raises(ConfigError, match=told):
         auxiliary_rows(file, make_tokenizer(resolve({}), TEXTS), ["neg", "pos"], held)
 

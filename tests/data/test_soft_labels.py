@@ -107,5 +107,5 @@ def test_what_a_held_text_says_is_left_out(tmp_path):
     (tmp_path / "x.tsv").write_text(FILES["a.tsv"], encoding="utf-8")
     rows = read(tmp_path / "x.tsv", held=["un b !"], ties=[("un b", {"p": 1.0}), ("c", {"q": 1.0})])
     assert rows.tokens == [["un", "a"]] and rows.facts["held"] == 2
-    with pytest.raises(ConfigError, match="which all repeat a dev or test text"):
+    with pytest.raises(ConfigError, match="which all repeat a held-out text"):
         read(tmp_path / "x.tsv", held=["un a", "un b"])

@@ -262,3 +262,13 @@ def test_recipes_of_all_sizes_are_counted_below_the_table(wanted, monkeypatch):
     notes = fewshot(wanted(), Progress()).table.notes
     (note,) = [note for note in notes if note.startswith("superloss: the recipe")]
     assert "shots2 (3), shots4 (3)." in note
+
+
+def test_rows_learned_from_beside_the_drawn_ones_are_told(wanted, data, tmp_path):
+    beside = tmp_path / "sister.tsv"
+    beside.write_text("label\ttext\n" + "pos\tzwin bzaf hada\nneg\tkhayb walo\n" * 3, "utf-8")
+    plain = wanted(shots=(2,), seeds=1)
+    request = dataclasses.replace(plain, given={**plain.given, "related": str(beside)})
+    curve = fewshot(request, Progress())
+    told = "Trained on the related rows of sister.tsv, too; the baselines did not read these."
+    assert told in curve.tables["2"].notes and told in curve.overview.notes
