@@ -105,7 +105,7 @@ def train(
     lines = Lines(files, text_column, **reading)
     tokenizer = make_tokenizer(lines, normalize, bridge)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    left_out = Decontamination.of_files(leave_out, tokenizer, **reading)
+    left_out = Decontamination.of_files(leave_out, tokenizer, text_column, **reading)
     text = Sentences(lines, tokenizer, folder.parent, progress, left_out=left_out)
     try:
         with progress.bar("training word vectors") as advance:
@@ -116,7 +116,7 @@ def train(
         raise
     free_folder(out, force)  # it may have appeared meanwhile
     made.save(folder, lambda fresh: record_tokenizer(fresh, tokenizer))
-    echo_notes([*lines.notes, *made.notes])
+    echo_notes([*lines.notes, *left_out.notes, *made.notes])
     facts = {
         **facts_of(made, folder),
         "tokens": tokens_of(made),
@@ -215,6 +215,8 @@ def convert(
     folder = free_folder(out, force)
     if folder.resolve() == Path(source).resolve():
         raise VectorsError(f"{out} is VECTORS itself; expected another folder: choose one")
+    if words_of is None and reading["encoding"]:
+        raise click.UsageError("--encoding is that of the text of --words-of; VECTORS are UTF-8")
     recorded, keep = recorded_tokenizer(source), None
     if words_of is not None:
         lines = Lines([words_of], text_column, **reading)
@@ -272,8 +274,11 @@ def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
     """The tokenizer for a text to compare with VECTORS: as named, as recorded, or `auto`."""
     from superconext.vectors.text_corpus import make_tokenizer, recorded_tokenizer
 
-    recorded = recorded_tokenizer(source) if normalize is None else None
-    return recorded or make_tokenizer(lines, normalize or "auto")
+    recorded = recorded_tokenizer(source)
+    if recorded is not None and normalize is None:
+        return recorded
+    bridge = recorded.bridge.dialect if recorded is not None and recorded.bridge else None
+    return make_tokenizer(lines, normalize or "auto", bridge)
 
 
 def _show(facts: dict[str, Any], as_json: bool, out: str = "") -> None:

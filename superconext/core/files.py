@@ -7,7 +7,6 @@ import csv
 import ctypes
 import errno
 import hashlib
-import io
 import json
 import os
 import re
@@ -16,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,14 +181,27 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, text + "\n")
 
 
+class _Lines:
+    """What `csv` writes to, where its lines are wanted."""
+
+    write = staticmethod(str)
+
+
+def csv_lines(rows: Iterable[Iterable[Any]], separator: str = ",") -> Iterator[str]:
+    """The lines of a table as CSV, a line feed behind each.
+
+    `csv` quotes a cell with a lone carriage return, at which readers end a line, only where its
+    own lines end in one.
+    """
+    line = csv.writer(_Lines(), delimiter=separator, lineterminator="\r\n").writerow
+    return (line(row)[:-2] + "\n" for row in rows)
+
+
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows as CSV; the header has every key in order of first appearance."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, buffer.getvalue())
+    cells = ([row.get(name, "") for name in names] for row in rows)
+    write_text(path, "".join(csv_lines([names, *cells])))
 
 
 def write_array(path: Path, array: np.ndarray) -> None:

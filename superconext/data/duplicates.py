@@ -201,6 +201,7 @@ class Decontamination:
     Attributes:
         digest: a hash that stands for them.
         removed: how often `holds` said yes.
+        notes: how the files were read, if they are of files.
     """
 
     def __init__(
@@ -212,17 +213,28 @@ class Decontamination:
         listed = "\n".join(sorted(self._wordings)).encode("utf-8", "surrogatepass")
         self.digest = hashlib.sha256(listed).hexdigest() if self._wordings else ""
         self.removed = 0
+        self.notes: list[str] = []
 
     @classmethod
     def of_files(
-        cls, paths: Sequence[str | Path], tokenizer: Tokenizer, **reading: Any
+        cls,
+        paths: Sequence[str | Path],
+        tokenizer: Tokenizer,
+        text_column: str | None = None,
+        **reading: Any,
     ) -> Decontamination:
-        """Those of all texts of labelled files, read as `read_texts` takes it. Raises DataError for
-        one that cannot be read."""
+        """Those of all texts of labelled files, read as `read_texts` takes it.
+
+        text_column: of the unlabelled text; a table that has a column of this name is read by it.
+        Raises DataError for a file that cannot be read.
+        """
+        from superconext.data.columns import Known
         from superconext.data.reading import read_texts  # which itself needs data sets
 
-        texts = (text for path in paths for text in read_texts(path, **reading).texts)
-        return cls(texts, tokenizer)
+        files = [read_texts(path, known=Known(text=text_column), **reading) for path in paths]
+        made = cls((text for file in files for text in file.texts), tokenizer)
+        made.notes = [f"{file.source}: {note}" for file in files for note in file.notes]
+        return made
 
     def __len__(self) -> int:
         return len(self._wordings)

@@ -12,7 +12,6 @@ Blank lines hold no row and are left out, with a note that counts them. Where ev
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from itertools import accumulate
 from typing import Any
 
 from superconext.core.errors import DataError, plural
-from superconext.core.files import tsv_cell
+from superconext.core.files import csv_lines, tsv_cell
 from superconext.core.progress import WARNING
 from superconext.data.columns import (
     LABEL_NAMES,
@@ -60,19 +59,13 @@ _AGREED = 0.9  # share of the records that have as many cells as the first
 _Table = list[list[str]]
 
 
-class _Lines:
-    """What `csv` writes to, where its lines are wanted."""
-
-    write = staticmethod(str)
-
-
 def table_lines(rows: Iterable[Iterable[Any]], separator: str = "") -> Iterator[str]:
     """The lines of a table to write: CSV with this separator, or TSV without one.
 
     TSV has no quoting: tabs and line ends inside a cell become spaces.
     """
     if separator:
-        return map(csv.writer(_Lines(), delimiter=separator, lineterminator="\n").writerow, rows)
+        return csv_lines(rows, separator)
     return ("\t".join(tsv_cell(str(cell)) for cell in cells) + "\n" for cells in rows)
 
 

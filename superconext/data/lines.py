@@ -617,7 +617,7 @@ def _check_ratio(name: str, given: int, packed: int, limited: bool) -> None:
 _QUOTED = re.compile(rb'"[^"]*(?:"|$)')
 
 
-def _end_of_lines(chunk: bytes, quoted: bool) -> bytes:
+def end_of_lines(chunk: bytes, quoted: bool) -> bytes:
     """What ends the lines of a file that begins so; quoted: cells in quotes may hold line feeds."""
     bare = _QUOTED.sub(b"", chunk) if quoted else chunk
     return b"\r" if b"\r" in bare[:-1] and b"\n" not in bare else b"\n"
@@ -626,7 +626,7 @@ def _end_of_lines(chunk: bytes, quoted: bool) -> bytes:
 def _whole_lines(chunks: Iterator[bytes], quoted: bool = False) -> Iterator[bytes | None]:
     """Pieces of whole lines, a line feed behind each but perhaps the file's last one.
 
-    None stands for one line that is too long. quoted: as `_end_of_lines` has it.
+    None stands for one line that is too long. quoted: as `end_of_lines` has it.
     """
     end = b""
     pieces: list[bytes] = []  # of the line that has begun
@@ -634,7 +634,7 @@ def _whole_lines(chunks: Iterator[bytes], quoted: bool = False) -> Iterator[byte
     several = False
     for chunk in chunks:
         if not end:
-            end = _end_of_lines(chunk, quoted)
+            end = end_of_lines(chunk, quoted)
         cut = chunk.rfind(end) + 1
         if cut:
             several = True

@@ -40,6 +40,7 @@ from superconext._version import __version__
 from superconext.core.errors import ConfigError, DataError, StoppedEarly, listed
 from superconext.core.files import blamed_on, sync, write_json
 from superconext.core.progress import WARNING, Progress
+from superconext.data.columns import Known
 from superconext.data.duplicates import (
     Decontamination,
     jaccard,
@@ -373,11 +374,15 @@ def _fill(
     sample = {source.name: _sample(source, request, _SAMPLE // len(sources)) for source in sources}
     first = (line for some in sample.values() for line in some)
     tokenizer = Tokenizer(normalizer_of(request.normalize, first))
-    left_out = Decontamination.of_files(request.leave_out, tokenizer, encoding=request.encoding)
+    column, encoding = request.text_column, request.encoding
+    left_out = Decontamination.of_files(request.leave_out, tokenizer, column, encoding=encoding)
+    known = Known(text=column)
     wanted, unwanted = (
-        [text for path in files for text in read_texts(path, encoding=request.encoding).texts]
+        [text for path in files for text in read_texts(path, known=known, encoding=encoding).texts]
         for files in (request.like, request.unlike)
     )
+    for note in left_out.notes:
+        progress.note(note)
     language = Resemblance(wanted, sample, unwanted) if wanted else None
     kept = _remembered(state, state_path, part, request.near, tokenizer, progress)
     total = sum(Path(path).stat().st_size for path in request.files if Path(path).is_file()) or 1

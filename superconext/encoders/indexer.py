@@ -394,6 +394,10 @@ def store_with_oov(
     useful = known if pieces is None else known | (np.diff(pieces.offsets) > 0)
     numbers = np.where(useful, len(vocabulary) + np.arange(len(new)), UNK_ID)
     ids_of = {PAD: UNK_ID, UNK: UNK_ID, **dict(zip(new, numbers.tolist(), strict=True))}
+    # As the words' table does: a word of another case or Unicode form is the vocabulary's.
+    for word in oov_vectors.lacking(new):
+        if (same := vocabulary.folded_id(word)) is not None:
+            ids_of[word] = same
     ids[places] = [ids_of[word] for word in unknown]
     ids = ids[chosen]
     # A text without a token is the single unknown word, as in `build_store`.

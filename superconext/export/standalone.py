@@ -73,6 +73,17 @@ def one_cell(text: str) -> str:
     return text.replace("\\r\\n", "\\n").translate(ONE_CELL)
 
 
+class LineFeeds:
+    """What CSV is written to: `csv` quotes a lone carriage return only where its lines end in one,
+    which is taken off here."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def write(self, line):
+        self.stream.write(line[:-2] + "\\n")
+
+
 def open_streams() -> None:
     """Open what is closed of the standard streams, as by a daemon."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -144,8 +155,8 @@ def table(out: str | None, separator: str) -> Iterator[Callable[[Iterable[list[s
         # Spreadsheets know UTF-8 by its mark.
         coding = "utf-8-sig" if as_csv else "utf-8"
         with part.open("w", encoding=coding, newline="") as stream:
-            layout = {"delimiter": separator, "lineterminator": "\\n"}
-            yield csv.writer(stream, **layout).writerows if as_csv else write_tsv
+            rows = csv.writer(LineFeeds(stream), delimiter=separator)
+            yield rows.writerows if as_csv else write_tsv
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)

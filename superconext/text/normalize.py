@@ -105,6 +105,27 @@ _SPACING_CHARACTERS = frozenset(map(chr, _SPACING_FORMS))
 _TIFINAGH_W = "\u2d6f"
 
 
+#: Marks in a row that are kept of more.
+_MOST_MARKS = 500
+
+
+@lru_cache(maxsize=1)
+def _many_marks() -> re.Pattern[str]:
+    return re.compile(f"([{characters.marks()}]{{{_MOST_MARKS}}})[{characters.marks()}]+")
+
+
+def _is_line_nfkc(line: str) -> bool:
+    if len(line) > _MOST_MARKS and _many_marks().search(line):
+        return False
+    return unicodedata.is_normalized("NFKC", line)
+
+
+def _line_nfkc(line: str) -> str:
+    if len(line) > _MOST_MARKS:  # a run of marks is put in order in quadratic time
+        line = _many_marks().sub(r"\1", line)
+    return unicodedata.normalize("NFKC", line)
+
+
 def nfkc(text: str) -> str:
     """Unicode NFKC, without the spaces it would put before spacing accents, and with ⵯ kept."""
     if text.isascii():
@@ -115,7 +136,7 @@ def nfkc(text: str) -> str:
         text = text.translate(_SPACING_FORMS)
     # A line end composes with nothing. Most lines are seen to be in NFKC as they are, where one
     # mark anywhere would have the whole text taken apart and put together again.
-    return "\n".join([unicodedata.normalize("NFKC", line) for line in text.split("\n")])
+    return "\n".join(map(_line_nfkc, text.split("\n")))
 
 
 def is_nfkc(text: str) -> bool:
@@ -124,7 +145,7 @@ def is_nfkc(text: str) -> bool:
         return True
     if _TIFINAGH_W in text:
         return all(map(is_nfkc, text.split(_TIFINAGH_W)))
-    return all([unicodedata.is_normalized("NFKC", line) for line in text.split("\n")])
+    return all([_is_line_nfkc(line) for line in text.split("\n")])
 
 
 def lower(text: str) -> str:
@@ -489,7 +510,8 @@ def _plan(rules: list[Rule]) -> list[Step]:
         while True:
             for step in head:
                 text = step(text)
-            if is_nfkc(text):
+            # A dot may have come beside its i when what stood between them left.
+            if is_nfkc(text) and not ("lower" in names and "i\u0307" in text):
                 return text
 
     return [characters, *tail]

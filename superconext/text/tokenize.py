@@ -7,6 +7,7 @@ Every character that is not white space ends up in exactly one token, so under t
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -239,6 +240,12 @@ class Tokenizer:
         return cls(Normalizer.from_dict(data["normalizer"]), data["bridge"], words)
 
 
+def folded(word: str) -> str:
+    """The word without regard to case and Unicode form: programs on macOS write accents apart."""
+    word = word.casefold()
+    return word if word.isascii() else unicodedata.normalize("NFC", word)
+
+
 PAD, UNK = "<pad>", "<unk>"
 PAD_ID, UNK_ID = 0, 1
 FORMAT = 1
@@ -268,6 +275,7 @@ class Vocabulary:
                 f"vocabulary: found {double!r} twice, expected distinct words other than "
                 f"{PAD} and {UNK}; remove the duplicate"
             )
+        self._folded: dict[str, int] | None = None
         # A text that spells out <pad> must not be read as padding.
         self._lookup = {**self._ids, PAD: UNK_ID}
 
@@ -309,6 +317,13 @@ class Vocabulary:
 
     def __contains__(self, word: object) -> bool:
         return word in self._ids
+
+    def folded_id(self, word: str) -> int | None:
+        """The id of the most frequent word that is equal but for case or Unicode form, if any."""
+        if self._folded is None:
+            known = reversed(list(enumerate(self.words))[2:])
+            self._folded = {folded(other): number for number, other in known}
+        return self._folded.get(folded(word))
 
     def index(self, word: str) -> int:
         """The id of a word, 1 if it is unknown (and 0 for `<pad>` itself)."""

@@ -251,8 +251,8 @@ def read_word2vec_binary(
     for number in range(1, rows + 1):
         if collector.ended:
             break
-        record = next(records, None)
-        if record is None:
+        record = next(records, (b"", b""))
+        if not record[1]:
             raise VectorsError(
                 f"{source}: the first line promises {rows} rows and row {number} is not whole; "
                 f"{_CUT}"
@@ -269,15 +269,15 @@ def read_word2vec_binary(
 
 
 def _records(stream: BinaryIO, width: int) -> Iterator[tuple[bytes, bytes]]:
-    """Word and number bytes of each whole row; stops at the first that is not."""
+    """Word and number bytes of each whole row, and where it ends otherwise, what is left."""
     buffer, start = b"", 0
     while True:
         space = buffer.find(b" ", start)
         while space < 0 or len(buffer) < space + 1 + width:
-            if space < 0 and len(buffer) - start > _MAX_WORD:
-                return
-            more = stream.read(_READ)
+            more = b"" if space < 0 and len(buffer) - start > _MAX_WORD else stream.read(_READ)
             if not more:
+                if rest := buffer[start:].strip():
+                    yield rest, b""
                 return
             buffer, start = buffer[start:] + more, 0
             space = buffer.find(b" ")

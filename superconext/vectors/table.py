@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
@@ -19,8 +18,9 @@ import numpy.typing as npt
 
 from superconext.core.errors import VectorsError, plural
 from superconext.core.files import replace_folder, staging_folder, write_array
+from superconext.core.progress import WARNING
 from superconext.data.token_store import TokenStore
-from superconext.text.tokenize import UNK_ID, Tokenizer, Vocabulary
+from superconext.text.tokenize import UNK_ID, Tokenizer, Vocabulary, folded
 from superconext.vectors.subwords import SubwordTable
 
 FOLDER_FORMAT = "superconext-vectors"
@@ -46,12 +46,6 @@ _CHUNK_ROWS = 4_096
 _CHUNK_NUMBERS = 1 << 22  # of a chunk: rows of a strange file may be very long
 _TOLERATED = 10  # malformed rows that never stop a file, whatever their share
 _TOLERATED_SHARE = 0.01
-
-
-def folded(word: str) -> str:
-    """The word without regard to case and Unicode form: programs on macOS write accents apart."""
-    word = word.casefold()
-    return word if word.isascii() else unicodedata.normalize("NFC", word)
 
 
 class WordVectors:
@@ -128,6 +122,12 @@ class WordVectors:
             for position in missing.tolist():
                 rows[position] = self._folded.get(folded(words[position]), -1)
         return rows
+
+    def lacking(self, words: Sequence[str]) -> list[str]:
+        """Those of the words that have no row, in any case."""
+        return [
+            word for word, row in zip(words, self._rows(words).tolist(), strict=True) if row < 0
+        ]
 
     def lookup(self, words: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """Vectors `[n, d]` float32 of words, seen or not, and whether each got one, bool `[n]`.
@@ -474,7 +474,8 @@ class RowCollector:
             )
         if self._undecoded:
             words = plural(self._undecoded, "word")
-            notes.append(f"{words} not in UTF-8, now with replacement marks")
+            many = WARNING * (self._undecoded > self.seen // 100)
+            notes.append(f"{many}{words} not in UTF-8, now with replacement marks")
         if not self._words and not self.ended:
             notes.append("none of the wanted words is in the file")
         matrix = np.empty((len(self._words), self.dimension), dtype=np.float32)

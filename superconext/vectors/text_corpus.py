@@ -27,6 +27,7 @@ from superconext.data.lines import (
     UNNAMED,
     OpenFile,
     advice,
+    end_of_lines,
     guessed,
     open_file,
     refuse_other,
@@ -381,9 +382,10 @@ def _refuse_sentence(path: Path) -> None:
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Lines without their line feed, cut into pieces of `_LONGEST` bytes at most."""
-    begun = b""
+    begun = end = b""
     for chunk in chunks:
-        *ended, begun = (begun + chunk).split(b"\n")
+        end = end or end_of_lines(chunk, False)
+        *ended, begun = (begun + chunk).split(end)
         for line in ended:
             for start in range(0, max(len(line), 1), _LONGEST):
                 yield line[start : start + _LONGEST]

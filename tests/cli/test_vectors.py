@@ -492,3 +492,25 @@ def test_every_command_of_the_page_runs(folder):
         assert scope["rows"].shape == (2, 100) and scope["found"].all()
     named = set(re.findall(r"`(glove-[a-z-]+)\d+`", DOCS.read_text("utf-8")))
     assert named == {re.sub(r"\d+$", "", name) for name in catalogue.NAMED}
+
+
+def test_a_profile_named_keeps_the_bridge_that_the_vectors_were_trained_with(folder):
+    lines = ["chkoun mchat l mdrasa", "شكون مشات ل مدرسة"] * 20
+    (folder / "two.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rules = ("--normalize", "arabic", "--bridge", "moroccan")
+    run("train", "two.txt", "--out", "bridged", *rules, *TINY)
+    plain, named = (
+        document("info", "bridged", "--on", "two.txt", *more)["coverage"]
+        for more in ((), ("--normalize", "arabic"))
+    )
+    assert plain == named and plain["exact"]["tokens"] > 0
+
+
+def test_an_encoding_is_that_of_the_text_whose_words_are_kept(folder):
+    said = call_main("vectors", "convert", "glove.txt", "--out", "g", "--encoding", "latin-1")
+    assert said.code == 2 and "--words-of" in said.err and not (folder / "g").exists()
+
+
+def test_many_words_in_another_encoding_are_warned_of(folder):
+    (folder / "l1.txt").write_bytes("".join(f"é{n} 1 2\n" for n in range(30)).encode("latin-1"))
+    assert "warning: " in run("info", "l1.txt").err

@@ -79,3 +79,18 @@ def test_the_commands_leave_them_out(tmp_path, monkeypatch):
         "--hidden-size", 4, "--leave-out", test, "--json",
     )  # fmt: skip
     assert done.code == 0 and json.loads(done.out)["sentences"] == 120 - 2
+
+
+def test_the_text_column_named_is_that_of_the_tables_left_out_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    lines = [f"{GOOD[k % 5]} {COMMON[k % 7]} {BAD[k % 3]} {k}" for k in range(60)]
+    text, test = tmp_path / "text.csv", tmp_path / "test.csv"
+    text.write_text("\n".join(["text,body", *(f"t{k},{x}" for k, x in enumerate(lines))]), "utf-8")
+    held = [f"t{k},{x},pos" for k, x in enumerate(lines[:20])]
+    test.write_text("\n".join(["text,body,label", *held]), "utf-8")
+    column = ("--text-column", "body", "--leave-out", test)
+    done = call_main("vectors", "train", text, "--out", tmp_path / "v", "--dimension", 4, *column)
+    assert done.code == 0 and "left out: 20 of 60 unlabelled lines" in done.err
+    pooled = call_main("data", "pool", text, "--out", tmp_path / "pool.txt", "--no-near", *column)
+    kept = (tmp_path / "pool.txt").read_text("utf-8").splitlines()
+    assert pooled.code == 0 and not {*kept} & {*lines[:20]} and {*lines[20:]} <= {*kept}

@@ -16,7 +16,7 @@ from superconext.core.errors import DataError, MissingExtraError
 from superconext.core.progress import WARNING
 from superconext.data import json_formats
 from superconext.data.file_format import RowFile, Wanted
-from superconext.data.formats import Csv, Tsv
+from superconext.data.formats import Csv, Tsv, table_lines
 from superconext.data.json_formats import JsonLines
 from superconext.data.lines import open_bytes
 from superconext.data.reading import read_beside, read_labelled, read_texts
@@ -660,3 +660,12 @@ def test_another_question_may_have_several_labels(tmp_path):
     assert read_labelled(path, label_column="feeling").labels == ["p", "q", "p"]
     with pytest.raises(DataError, match=r"line 1: found an annotation of 2 labels \('a', 'b'\)"):
         read_labelled(path, label_column="topics")
+
+
+def test_a_lone_carriage_return_in_a_cell_does_not_end_its_line():
+    rows = [["text", "n"], ["mlih\rnadi", 1], ["zwin", 2]]
+    lines = list(table_lines(rows, ","))
+    assert all(line.endswith("\n") and not line.endswith("\r\n") for line in lines)
+    assert list(csv.reader(io.StringIO("".join(lines), newline=""))) == [
+        [str(cell) for cell in row] for row in rows
+    ]

@@ -70,3 +70,15 @@ def test_a_script_of_many_words_that_are_hardly_ever_written_was_not_met():
         shares = indexer.unfamiliar([["zwin"], [rare[0]], ["zwin", rare[1]]])
         assert shares[:, 0].tolist() == [0, 0, 0], "all words are known"
         assert shares[:, 1].tolist() == [0, strange, strange * 5 / 9]
+
+
+def test_a_word_of_another_case_is_that_of_the_vocabulary():
+    """As it is that of the table where training has not seen it."""
+    reserve = WordVectors(["Alger", "tram"], np.eye(2, 3, dtype=np.float32), None)
+    vocabulary = Vocabulary.build([["zwin", "ZWIN", "zwin", "cafe\u0301", "bzaf"]])
+    texts = [["Zwin"], ["ZWIN"], ["caf\u00e9"], ["ALGER"], ["nothing"]]
+    store = store_with_oov(texts, vocabulary, reserve, None, 10)
+    found = store.tokens.tolist()
+    of = vocabulary.index
+    assert found[:3] == [of("zwin"), of("ZWIN"), of("cafe\u0301")]
+    assert found[3] >= len(vocabulary) and found[4] == UNK_ID

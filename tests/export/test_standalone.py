@@ -275,6 +275,11 @@ def test_the_programs_of_the_folder_read_tables_and_options(model, classify, tmp
     with sheet.open(encoding="utf-8-sig", newline="") as stream:
         lines = list(csv.reader(stream, delimiter=";"))
     assert [row[1] for row in lines] == ["text", 'zwin; "bzaf"\n', "khayb"]
+    odd = tmp_path / "odd.csv"
+    odd.write_bytes(b'n,text\n1,"mlih\rnadi"\n2,zwin\n')
+    assert classify(str(odd), "--out", str(sheet), "--force").returncode == 0
+    with sheet.open(encoding="utf-8-sig", newline="") as stream:
+        assert [row[1] for row in csv.reader(stream)] == ["text", "mlih\rnadi", "zwin"]
     for name in ("none/labels.tsv", "labels.txt", "labels"):
         failed = classify(str(table), "--out", str(tmp_path / name))
         assert failed.returncode == 1 and b"Traceback" not in failed.stderr

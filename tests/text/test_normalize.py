@@ -211,6 +211,19 @@ def test_any_choice_of_rules_is_stable(text, names):
     assert normalize(once) == once
 
 
+def test_a_dot_that_comes_to_its_i_is_taken_with_it():
+    for between in ("\u0640", "\u064b"):
+        once = Normalizer("arabic")(f"i{between}\u0307")
+        assert once == Normalizer("arabic")(once) == "i"
+
+
+def test_of_very_many_marks_in_a_row_the_rest_is_dropped():
+    normalize = Normalizer("none", enable=["nfkc"])
+    kept = [normalize("a" + "\u0301" * count + "b") for count in (499, 502, 700, 5_000)]
+    assert len(kept[0]) == 500 and kept[1] == kept[2] == kept[3]
+    assert all(normalize(text) == text for text in kept)
+
+
 @settings(max_examples=300, deadline=None)
 @given(text=texts)
 def test_compatibility_forms_line_by_line_are_those_of_the_whole_text(text):
@@ -241,7 +254,7 @@ def test_arabic_profile_leaves_nothing_it_promises_to_remove(text):
 @pytest.mark.parametrize(
     "unit",
     ["a", "1", "#", "@", "_", "ا", "\u0654", "\u0301", "1.", "1_", "a@", "#_", "http://", "www.",
-     "\u200d", "👍\u200d", "ـ\u0654", " ", "\ud800", "<a", "a-"],
+     "\u200d", "👍\u200d", "ـ\u0654", " ", "\ud800", "<a", "a-", "\u064b\u0301"],
 )  # fmt: skip
 def test_a_long_run_takes_linear_time(unit):
     # Quadratic time would be minutes here; a million characters take about a second.

@@ -264,3 +264,11 @@ def test_a_memo_index_of_four_billion_costs_nothing(tmp_path):
     (tmp_path / "v.kv").write_bytes(b"\x80\x04Nr\xff\xff\xff\xff.")
     with pytest.raises(VectorsError):
         read_vectors(tmp_path / "v.kv")
+
+
+def test_word2vec_binary_with_bytes_left_over_is_an_error(tmp_path):
+    """Of rows that the header makes narrower than they are, less than a row is left."""
+    data = word2vec_bytes(["a", "b"], np.ones((2, 6)), b"")
+    (tmp_path / "v.bin").write_bytes(data.replace(b"2 6", b"2 5", 1))
+    with pytest.raises(VectorsError, match="and more follow"):
+        read_vectors(tmp_path / "v.bin")

@@ -239,3 +239,10 @@ def test_one_garbled_line_of_few_is_not_told():
         for line in ["هاد الفيلم زوين بزاف"] * 20 + [bad] * garbled:
             doubts.add(line)
         assert len(doubts.garbled()) == told
+
+
+def test_lines_may_end_in_a_lone_carriage_return(tmp_path):
+    """As a labelled file's may, which is left out of them."""
+    for name, end in (("old", "\r"), ("new", "\n"), ("both", "\r\n")):
+        (tmp_path / name).write_bytes(end.join(["salam bzaf", "fin kayn", ""]).encode())
+        assert list(map(str.strip, Lines([tmp_path / name]))) == ["salam bzaf", "fin kayn"]

@@ -40,6 +40,7 @@ from superconext.core.errors import (
     StoppedEarly,
     SuperConTextError,
     VectorsError,
+    plural,
 )
 from superconext.core.files import cache_dir, clear_staging
 from superconext.core.locks import only_writer
@@ -73,6 +74,7 @@ from superconext.training.pretraining.emoji import (
 )
 from superconext.training.pretraining.language_model import (
     CONTINUED,
+    LONGEST,
     Corpus,
     Settings,
     pretraining,
@@ -175,7 +177,9 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
         )
     lines = Lines(request.files, request.text_column, **request.reading)
     tokenizer = _tokenizer(request, source, lines)
-    left_out = Decontamination.of_files(request.leave_out, tokenizer, **request.reading)
+    left_out = Decontamination.of_files(
+        request.leave_out, tokenizer, request.text_column, **request.reading
+    )
     text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
     vectors = text_vectors(text, source, request.vector_dimension, progress)
     settings = replace(request.settings, part=part_of(lines, request.words))
@@ -193,14 +197,14 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
 
         whole.save(request.out, also)
     unused = source and unused_dimension(source, vectors, request.vector_dimension)
-    for note in [*lines.notes, *vectors.notes, *filter(None, [unused])]:
+    for note in [*lines.notes, *left_out.notes, *vectors.notes, *filter(None, [unused])]:
         progress.note(note)
     return {**facts, "cached": cached}
 
 
 def count_words(lines: Lines) -> int:
-    """Words of all sentences. Raises DataError for text that cannot be read."""
-    return sum(map(word_count, lines))
+    """Words that are read of all sentences. Raises DataError for text that cannot be read."""
+    return sum(min(word_count(line), LONGEST) for line in lines)
 
 
 def part_of(lines: Lines, words: int | None) -> float:
@@ -442,6 +446,11 @@ def _make(
         f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "
         f"{len(corpus.vocabulary)} words, of which {len(corpus.counts)} are predicted"
     )
+    if cut := int((corpus.store.lengths == LONGEST).sum()):
+        progress.warn(
+            f"read {LONGEST} tokens of {plural(cut, 'sentence')} of {LONGEST} or more; expected "
+            "shorter ones: give one sentence a line"
+        )
     if settings.part < 1:
         progress.say(f"each pass reads {settings.part:.1%} of the text, drawn anew")
     settings = settings.of_text(len(corpus.trained))
