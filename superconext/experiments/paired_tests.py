@@ -89,10 +89,12 @@ def hierarchical_bootstrap(
         fits: of each seed, in rows that follow one another, such as fits on nested draws of rows:
             `[S * fits, N]`. They are averaged, as they say less than fits of as many seeds.
 
-    Each resample draws N rows, the same for both systems, and S - 1 of the S seeds, both with
-    replacement. With S - 1, not S, the variance over seeds comes out unbiased (Rao and Wu, 1988,
-    "Resampling inference with complex survey data"). A single seed is left as it is, and what
-    another one would change is not in the interval.
+    Each resample draws N rows with replacement, the same for both systems, and moves the mean over
+    S seeds by their standard error times a draw of Student's t with S - 1 degrees of freedom: few
+    seeds tell little of how much others would vary, and drawing from them again would be too sure.
+    What test rows explain of the variance between seeds is taken off it, as the rows are resampled
+    already. A single seed is left as it is, and what another one would change is not in the
+    interval.
 
     The interval has the quantiles of the resampled differences. The p-value is twice the share of
     resamples in which the sign of the difference turns or nothing differs, with one added to both
@@ -102,26 +104,26 @@ def hierarchical_bootstrap(
     """
     truth, ours, theirs = np.asarray(truth), np.atleast_2d(ours), np.atleast_2d(theirs)
     classes = int(max(truth.max(), ours.max(), theirs.max())) + 1
-    whole = np.ones((1, len(truth)))
-    scores = [resampled_f1(truth, of, whole, classes) for of in (ours, theirs)]
-    difference = round(float(scores[0].mean() - scores[1].mean()), _DIGITS)
     rows = np.random.default_rng([seed, 0])
     of_seeds = np.random.default_rng([seed, 1]) if seeds else None
-    resampled: list[np.ndarray] = []
+
+    def scores(weights: np.ndarray) -> list[np.ndarray]:
+        found = (resampled_f1(truth, of, weights, classes) for of in (ours, theirs))
+        first, second = (one.reshape(len(weights), -1, fits).mean(axis=2) for one in found)
+        return [first - second] if paired else [first, second]
+
+    parts = []
     for start in range(0, resamples, _AT_ONCE):
         count = min(_AT_ONCE, resamples - start)
         drawn = rows.integers(0, len(truth), (count, len(truth)))
-        weights = _counts(drawn, len(truth))
-        first, second = (
-            resampled_f1(truth, of, weights, classes).reshape(count, -1, fits).mean(axis=2)
-            for of in (ours, theirs)
-        )
-        if paired:
-            resampled.append(_over_seeds(first - second, of_seeds, overlap))
-        else:
-            rivals = _over_seeds(second, of_seeds, overlap)
-            resampled.append(_over_seeds(first, of_seeds, overlap) - rivals)
-    differences = np.concatenate(resampled).round(_DIGITS) + 0.0  # no -0.0
+        parts.append(scores(_counts(drawn, len(truth))))
+    observed = [one[0] for one in scores(np.ones((1, len(truth))))]
+    resampled = [
+        _over_seeds(np.concatenate(part), of, of_seeds, overlap)
+        for part, of in zip(zip(*parts, strict=True), observed, strict=True)
+    ]
+    difference = round(float(_first_less_second([of.mean() for of in observed])), _DIGITS)
+    differences = _first_less_second(resampled).clip(-1, 1).round(_DIGITS) + 0.0  # no -0.0
     turned = int((differences * difference <= 0).sum())
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(differences, (tail, 1 - tail))
@@ -161,19 +163,28 @@ def _counts(drawn: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(flat.ravel(), minlength=size * len(drawn)).reshape(-1, size)
 
 
+def _first_less_second(both: Sequence[Any]) -> Any:
+    """Of paired scores, which are differences, there is but one."""
+    return both[0] - both[1] if len(both) == 2 else both[0]
+
+
 def _over_seeds(
-    scores: np.ndarray, seeds: np.random.Generator | None, overlap: float
+    scores: np.ndarray, observed: np.ndarray, seeds: np.random.Generator | None, overlap: float
 ) -> np.ndarray:
-    """The mean `[B]` of scores `[B, S]` over S - 1 seeds drawn for each of the B resamples; over
-    all of them without a generator, and where there is one."""
-    count = scores.shape[1]
+    """The mean `[B]` over the S seeds of scores `[B, S]`, moved as that of other seeds would be;
+    not moved without a generator, and where there is one seed.
+
+    observed: the scores `[S]` on the rows as they are.
+    """
+    resamples, count = scores.shape
     mean: np.ndarray = scores.mean(axis=1)
     if count == 1 or seeds is None:
         return mean
-    drawn = seeds.integers(0, count, (len(scores), count - 1))
-    deviation = np.take_along_axis(scores, drawn, axis=1).mean(axis=1) - mean
-    spread: np.ndarray = mean + math.sqrt(1 + count * overlap) * deviation
-    return spread
+    of_rows = (scores - mean[:, None]).var(axis=0).mean() * count / (count - 1)
+    of_seeds = max(float(observed.var(ddof=1) - of_rows), 0.0)
+    error = math.sqrt(of_seeds * (1 / count + overlap))
+    moved: np.ndarray = mean + error * seeds.standard_t(count - 1, resamples)
+    return moved
 
 
 def mcnemar_exact(truth: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> float:

@@ -71,66 +71,102 @@ def weighted_f1(truth, predicted):
     return total / len(truth)
 
 
+#: Draws of Student's t that stand for all of them.
+STEPS = 60
+
+
+def variance(values, of):
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / of
+
+
+def seed_moves(scores, overlap):
+    """How far other seeds would move the mean of scores, by row draw and seed; the first draw has
+    the rows as they are. In plain loops."""
+    observed, *drawn = scores
+    count = len(observed)
+    if count == 1:
+        return [0.0]
+    apart = [[score - sum(row) / count for score in row] for row in drawn]
+    of_rows = sum(variance(seed, len(apart)) for seed in zip(*apart, strict=True)) / (count - 1)
+    of_seeds = max(variance(observed, count - 1) - of_rows, 0.0)
+    error = math.sqrt(of_seeds * (1 / count + overlap))
+    return [error * stats.t.ppf((k + 0.5) / STEPS, count - 1) for k in range(STEPS)]
+
+
 def all_resamples(truth, ours, theirs, paired, overlap):
-    """Every way to draw rows and all seeds but one, with the difference of each; plain loops."""
-
-    def over_seeds(scores):
-        count = len(scores)
-        mean = sum(scores) / count
-        for drawn in itertools.product(range(count), repeat=max(count - 1, 1)):
-            of = sum(scores[s] for s in drawn) / len(drawn)
-            yield mean + math.sqrt(1 + count * overlap) * (of - mean)
-
-    for rows in itertools.product(range(len(truth)), repeat=len(truth)):
-        first, second = (
-            [weighted_f1([truth[n] for n in rows], [row[n] for n in rows]) for row in of]
-            for of in (ours, theirs)
-        )
-        if paired:
-            yield from over_seeds([a - b for a, b in zip(first, second, strict=True)])
-        else:
-            for a, b in itertools.product(over_seeds(first), over_seeds(second)):
-                yield a - b
+    """Every way to draw rows, with the differences that many other seeds would make; plain
+    loops."""
+    every = [range(len(truth)), *itertools.product(range(len(truth)), repeat=len(truth))]
+    first, second = (
+        [[weighted_f1([truth[n] for n in r], [row[n] for n in r]) for row in of] for r in every]
+        for of in (ours, theirs)
+    )
+    if paired:
+        pairs = zip(first, second, strict=True)
+        both = [[a - b for a, b in zip(*pair, strict=True)] for pair in pairs]
+        moves = seed_moves(both, overlap)
+        means = [sum(row) / len(row) for row in both[1:]]
+    else:
+        moves = [a - b for a in seed_moves(first, overlap) for b in seed_moves(second, overlap)]
+        pairs = zip(first[1:], second[1:], strict=True)
+        means = [sum(a) / len(a) - sum(b) / len(b) for a, b in pairs]
+    return [min(max(mean + move, -1.0), 1.0) for mean in means for move in moves]
 
 
 @pytest.mark.parametrize(
     ("ours", "theirs", "paired", "overlap"),
     [
+        ([[0, 1, 0, 2], [1, 0, 1, 0], [0, 1, 0, 1]], [[1, 0, 0, 1]], False, 0.0),
         ([[0, 1, 0, 1], [0, 1, 1, 1], [2, 1, 0, 1]], [[1, 0, 0, 1]], False, 0.0),
-        ([[0, 1, 0, 1], [0, 1, 1, 0]], [[1, 1, 0, 1], [0, 0, 0, 1]], False, 0.0),
-        ([[0, 1, 0, 1], [0, 1, 1, 0]], [[1, 1, 0, 1], [0, 0, 0, 1]], True, 0.0),
-        ([[0, 1, 0, 1], [0, 1, 1, 0]], [[1, 1, 0, 1], [0, 0, 0, 1]], True, 0.3),
+        ([[0, 1, 0, 2], [1, 0, 1, 0]], [[0, 1, 0, 2], [0, 0, 1, 1]], False, 0.0),
+        ([[0, 1, 0, 2], [0, 1, 0, 1], [1, 1, 0, 0]], [[1, 0, 1, 0]] * 3, True, 0.0),
+        ([[0, 1, 0, 2], [0, 1, 0, 1], [1, 1, 0, 0]], [[1, 0, 1, 0]] * 3, True, 0.3),
         ([[0, 1, 0, 1]], [[0, 1, 2, 2]], True, 0.0),
     ],
 )
-def test_bootstrap_is_the_mean_over_all_draws_of_rows_and_seeds(ours, theirs, paired, overlap):
+def test_bootstrap_is_the_mean_over_all_draws_of_rows_and_other_seeds(
+    ours, theirs, paired, overlap
+):
     truth = [0, 1, 0, 2]
     exact = sorted(all_resamples(truth, ours, theirs, paired, overlap))
     found = hierarchical_bootstrap(
         truth, ours, theirs, paired=paired, overlap=overlap, resamples=40_000
     )
     turned = sum(value * found.difference <= 1e-12 for value in exact) / len(exact)
-    assert found.p == pytest.approx(min(1.0, 2 * turned), abs=0.02)
+    columns = zip(*ours, *theirs, strict=True)
+    least = 2.0 ** (1 - sum(len(set(column)) > 1 for column in columns))
+    assert found.p == pytest.approx(min(1.0, max(2 * turned, least)), abs=0.03)
     # The limits have the right share of all draws beyond them (there are ties).
     for limit, share in ((found.low, 0.025), (found.high, 0.975)):
         below = sum(value < limit - 1e-6 for value in exact) / len(exact)
         most = sum(value <= limit + 1e-6 for value in exact) / len(exact)
-        assert below - 0.005 <= share <= most + 0.005
+        assert below - 0.01 <= share <= most + 0.01
+
+
+def test_few_seeds_are_not_surer_than_a_t_test():
+    """With rows enough to tell nothing new, what is left is the paired t-test."""
+    rates = np.array([[0.70, 0.74, 0.69], [0.66, 0.67, 0.65]])
+    truth = np.arange(20_000) % 2
+    order = np.random.default_rng(0).permutation(20_000)
+    ours, theirs = (
+        np.array([np.where(order < rate * 20_000, truth, 1 - truth) for rate in of]) for of in rates
+    )
+    found = hierarchical_bootstrap(truth, ours, theirs, paired=True, resamples=4_000)
+    expected = stats.ttest_rel(*rates)
+    assert found.p == pytest.approx(expected.pvalue, rel=0.3)
+    low, high = expected.confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.01)
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_resamples_without_a_difference_count_the_same_however_means_are_rounded(paired):
-    """Seven of eight seeds predict as the rival does; the mean of 7 equal scores is rounded."""
+def test_systems_that_predict_alike_do_not_differ(paired):
     truth = np.arange(90) % 3
     theirs = np.where(np.arange(90) % 10 < 7, truth, (truth + 1) % 3)
-    ours = np.array([theirs] * 7 + [truth])
-    rival = np.array([theirs] * (8 if paired else 1))
-    found = hierarchical_bootstrap(truth, ours, rival, paired=paired, resamples=2_000)
-    # The eighth is not among the seven drawn.
-    assert found.p == pytest.approx(2 * (7 / 8) ** 7, abs=0.05)
-    assert found.low == 0 < found.difference < found.high and not np.signbit(found.low)
-    same = hierarchical_bootstrap(truth, ours[:7], theirs, resamples=200)
+    ours, rival = np.array([theirs] * 7), np.array([theirs] * (7 if paired else 1))
+    same = hierarchical_bootstrap(truth, ours, rival, paired=paired, resamples=200)
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
+    assert not np.signbit(same.low)
 
 
 def test_seeds_that_vary_widen_the_interval():

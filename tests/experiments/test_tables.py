@@ -195,13 +195,15 @@ def test_one_seed_is_said_to_say_nothing_of_others():
 
 
 def test_an_interval_that_ends_at_zero_is_explained_beside_its_p():
-    lines = [line("tfidf_logreg", seed, f"dev-{seed}", 40) for seed in range(2)]
-    lines += [line("tfidf_svm", seed, f"dev-{seed}", 40) for seed in range(2)]
-    lines += [line("auto", seed, f"dev-{seed}", wrong) for seed, wrong in enumerate((40, 10))]
-    lines += [line("supcon", seed, f"dev-{seed}", 20) for seed in range(2)]
+    lines = [line(name, 0, "given", 40) for name in ("tfidf_logreg", "tfidf_svm", "auto")]
+    lines += [line("supcon", 0, "given", 20)]
+    predicted = lines[2]["predictions"]  # three rows more are right, which many resamples lack
+    wrong = [row for row, name in enumerate(TRUTH) if predicted[row] != name]
+    for row in wrong[:3]:
+        predicted[row] = TRUTH[row]
     table = make_table(lines, "tfidf_logreg")
     _, same, half, better = table.rows
-    assert half.low == 0 < half.difference and half.p > 0.9
+    assert half.low == 0 < half.difference and half.p >= 0.25
     assert same.low == same.high == 0 and better.low > 0
     (note,) = (note for note in table.notes if "that ends at 0" in note)
     assert note.startswith("Interval of auto that ends at 0") and "as tfidf_logreg" in note
