@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from scipy.stats import t, ttest_ind_from_stats
 
 from superconext.cli import cli
 from superconext.experiments.systems import read_datasets
@@ -291,6 +292,27 @@ def test_p_is_corrected_over_the_comparisons_of_every_set(script):
     # By hand, of three against a: 3 * 0.01, 2 * 0.02, and 0.03, which may not be below that.
     assert [row["p_holm"] for row in rows[:4]] == pytest.approx([0.04, 0.04, 0.03, 0.04])
     assert [row.get("significantly_better") for row in rows] == [True, True, False, True, None]
+
+
+def test_no_stored_p_is_below_the_t_test_of_the_same_means(script):
+    def row(system, fits, mean, sd, p, test="hierarchical bootstrap"):
+        return {
+            **{"dataset": "arq", "shots": "16", "system": system, "fits": str(fits)},
+            **{"f1_weighted_mean": str(mean), "f1_weighted_sd": str(sd), "reference": "base"},
+            **{"difference": str(mean - 0.45), "p": p, "p_holm": p, "test": test},
+            "significantly_better": str(bool(p)),
+        }
+
+    rows = [row("base", 5, 0.45, 0.05, "")]
+    rows += [row("wide", 5, 0.55, 0.04, "0.001"), row("narrow", 4, 0.85, 0.01, "0.001")]
+    rows += [row("other", 5, 0.55, 0.04, "0.001", "corrected resampled t-test")]
+    found = script.no_surer_than_welch(rows)
+    welch = ttest_ind_from_stats(0.55, 0.04, 5, 0.45, 0.05, 5, equal_var=False).pvalue
+    assert [float(one["p"] or 1) for one in found] == pytest.approx([1, welch, 0.001, 0.001])
+    assert [float(one["p_holm"] or 1) for one in found] == pytest.approx([1, welch, 0.003, 0.003])
+    steady = [row("base", 1, 0.45, "", ""), row("wide", 5, 0.55, 0.04, "0.001")]
+    alone = script.no_surer_than_welch(steady)[1]
+    assert float(alone["p"]) == pytest.approx(2 * t.sf(0.1 / (0.04 / 5**0.5), 4))
 
 
 def test_the_pages_of_the_project_say_what_its_tables_say(script):
