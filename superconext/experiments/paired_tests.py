@@ -358,8 +358,9 @@ def about_rows(design: str, lines: Lines) -> str:
 def about_test(design: str) -> str:
     """Which test the intervals and p-values come from, and why."""
     both = (
-        f"hierarchical bootstrap ({RESAMPLES:,} resamples), two-sided: test rows and {{}} are "
-        "resampled together, because both are samples"
+        f"hierarchical bootstrap ({RESAMPLES:,} resamples), two-sided: test rows are resampled, "
+        "and means over {} moved by their standard error times Student's t, because both are "
+        "samples"
     )
     if design == "folds":
         return about_test("resampled").replace("split", "fold")

@@ -178,7 +178,7 @@ def test_given_rows_are_bootstrapped(given):
     assert rows["tfidf_svm"].p_mcnemar is not None and rows["ce_ce"].p_mcnemar is None
     assert rows["tfidf_logreg"].p is None
     assert rows["ce_ce"].low < rows["ce_ce"].difference < rows["ce_ce"].high
-    assert any("test rows and seeds are resampled together" in note for note in given.notes)
+    assert any("means over seeds moved by" in note for note in given.notes)
     assert given.notes[-1] == "Data: LEAKAGE: 1 of 90 rows."
 
 
