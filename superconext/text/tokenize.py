@@ -321,9 +321,11 @@ class Vocabulary:
     def folded_id(self, word: str) -> int | None:
         """The id of the most frequent word that is equal but for case or Unicode form, if any."""
         if self._folded is None:
-            known = reversed(list(enumerate(self.words))[2:])
-            self._folded = {folded(other): number for number, other in known}
-        return self._folded.get(folded(word))
+            forms = ((folded(other), other) for other in reversed(self.words))
+            self._folded = {form: self._ids[other] for form, other in forms if form != other}
+        form = folded(word)
+        found = {self._ids.get(form, UNK_ID), self._folded.get(form, UNK_ID)}
+        return min((number for number in found if number > UNK_ID), default=None)
 
     def index(self, word: str) -> int:
         """The id of a word, 1 if it is unknown (and 0 for `<pad>` itself)."""

@@ -75,10 +75,11 @@ def test_a_script_of_many_words_that_are_hardly_ever_written_was_not_met():
 def test_a_word_of_another_case_is_that_of_the_vocabulary():
     """As it is that of the table where training has not seen it."""
     reserve = WordVectors(["Alger", "tram"], np.eye(2, 3, dtype=np.float32), None)
-    vocabulary = Vocabulary.build([["zwin", "ZWIN", "zwin", "cafe\u0301", "bzaf"]])
-    texts = [["Zwin"], ["ZWIN"], ["caf\u00e9"], ["ALGER"], ["nothing"]]
+    vocabulary = Vocabulary.build([["zwin", "ZWIN", "zwin", "cafe\u0301", "BZAF", "BZAF", "Bzaf"]])
+    texts = [["Zwin"], ["ZWIN"], ["caf\u00e9"], ["ALGER"], ["nothing"], ["bzaf"], ["<PAD>"]]
     store = store_with_oov(texts, vocabulary, reserve, None, 10)
     found = store.tokens.tolist()
     of = vocabulary.index
     assert found[:3] == [of("zwin"), of("ZWIN"), of("cafe\u0301")]
     assert found[3] >= len(vocabulary) and found[4] == UNK_ID
+    assert found[5] == of("BZAF") and found[6] == UNK_ID
