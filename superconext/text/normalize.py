@@ -110,19 +110,26 @@ _MOST_MARKS = 500
 
 
 @lru_cache(maxsize=1)
-def _many_marks() -> re.Pattern[str]:
-    return re.compile(f"([{characters.marks()}]{{{_MOST_MARKS}}})[{characters.marks()}]+")
+def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What finds one, and what finds more than are kept."""
+    one = f"[{characters.marks()}]"
+    return re.compile(one), re.compile(f"({one}{{{_MOST_MARKS}}}){one}+")
+
+
+def _has_many_marks(line: str) -> bool:
+    if len(line) <= _MOST_MARKS:
+        return False
+    one, many = _marks()  # so many in a row have one at a multiple of their number
+    return bool(one.search(line[::_MOST_MARKS]) and many.search(line))
 
 
 def _is_line_nfkc(line: str) -> bool:
-    if len(line) > _MOST_MARKS and _many_marks().search(line):
-        return False
-    return unicodedata.is_normalized("NFKC", line)
+    return not _has_many_marks(line) and unicodedata.is_normalized("NFKC", line)
 
 
 def _line_nfkc(line: str) -> str:
-    if len(line) > _MOST_MARKS:  # a run of marks is put in order in quadratic time
-        line = _many_marks().sub(r"\1", line)
+    if _has_many_marks(line):  # a run of marks is put in order in quadratic time
+        line = _marks()[1].sub(r"\1", line)
     return unicodedata.normalize("NFKC", line)
 
 

@@ -201,13 +201,14 @@ def test_stray_spaces_around_labels_are_stripped_with_a_note(call, data, tmp_pat
 def test_lines_of_a_million_characters_are_no_trouble(call, data, tmp_path):
     table = [*SOME, ("pos", "zwin bzaf " * 100_000), ("neg", "خ" * 1_000_000)]
     train = write_table(tmp_path / "train.tsv", table)
-    started = time.perf_counter()
+    started = time.process_time()
     said = call(
         "train", train, "--out", tmp_path / "run", "--no-baselines", "--cv", "0", *data.small
     )
     assert said.code == 0, said.err
     assert call("predict", tmp_path / "run", train).out.count("\n") == 18
-    assert time.perf_counter() - started < 20
+    # Quadratic time would be many minutes.
+    assert time.process_time() - started < 60
 
 
 # Vectors, unlabelled text, parameters
