@@ -325,15 +325,16 @@ def recipe_notes(lines: Lines) -> dict[str, str]:
 
 
 def labelled_notes(lines: Lines) -> list[str]:
-    """A note where systems learned from labelled rows beside the training rows."""
-    files: dict[str, None] = {}
+    """A note on which systems learned from which labelled rows beside the training rows."""
+    found: dict[str, dict[str, None]] = {}
     for line in lines:
         for name, called in (("related", "related rows"), ("soft_labels", "soft labels")):
             if file := line.get(name, {}).get("file"):
-                files[f"the {called} of {file}"] = None
-    if not files:
-        return []
-    return [f"Trained on {' and '.join(files)}, too; the baselines did not read these."]
+                found.setdefault(f"the {called} of {file}", {})[name_of(line)] = None
+    return [
+        f"{', '.join(systems)} learned from {rows} too, and no other system did."
+        for rows, systems in found.items()
+    ]
 
 
 def pool_notes(lines: Lines) -> list[str]:

@@ -270,5 +270,6 @@ def test_rows_learned_from_beside_the_drawn_ones_are_told(wanted, data, tmp_path
     plain = wanted(shots=(2,), seeds=1)
     request = dataclasses.replace(plain, given={**plain.given, "related": str(beside)})
     curve = fewshot(request, Progress())
-    told = "Trained on the related rows of sister.tsv, too; the baselines did not read these."
+    names = ", ".join(system.name for system in request.systems)
+    told = f"{names} learned from the related rows of sister.tsv too, and no other system did."
     assert told in curve.tables["2"].notes and told in curve.overview.notes
