@@ -56,6 +56,9 @@ _CHARACTERS = 1 << 16
 _OPEN = 50  # lines that a quoted cell may go over at the end of those looked at
 _AGREED = 0.9  # share of the records that have as many cells as the first
 
+#: An escaped quote, backslash or line end of a cell, or a doubled quote.
+_ESCAPED = re.compile(r'\\(["\\\n])|"(")')
+
 _Table = list[list[str]]
 
 
@@ -72,11 +75,12 @@ def table_lines(rows: Iterable[Iterable[Any]], separator: str = "") -> Iterator[
 class QuotedRecord:
     """A record that may go over several lines, put together line by line.
 
+    escaped: whether a backslash may stand before a quote of the text, and before a backslash.
     lines: number and text of those so far; none between two records. size: their characters.
     """
 
-    def __init__(self, source: str, separator: str = ",") -> None:
-        self.source, self.separator = source, separator
+    def __init__(self, source: str, separator: str = ",", escaped: bool = False) -> None:
+        self.source, self.separator, self.escaped = source, separator, escaped
         self.take()
 
     def take(self) -> list[str]:
@@ -107,13 +111,14 @@ class QuotedRecord:
                     continue
                 self.open, self.opened = [], number
                 position += 1
-            close = line.find('"', position)
-            while close >= 0 and line.startswith('""', close):
-                close = line.find('"', close + 2)
+            close = self._close(line, position)
             self.open.append(line[position:] if close < 0 else line[position:close])
             if close < 0:
                 return False
-            self.cells.append("\n".join(self.open).replace('""', '"'))
+            cell = "\n".join(self.open)
+            self.cells.append(
+                _ESCAPED.sub(r"\1\2", cell) if self.escaped else cell.replace('""', '"')
+            )
             self.open = None
             position = close + 2
             if position > len(line):
@@ -127,6 +132,30 @@ class QuotedRecord:
                     f"expected a {SEPARATORS.get(self.separator, 'space')} or the end of the line "
                     'after a closing quote: close it, or double each quote inside a cell ("")'
                 )
+
+    def _close(self, line: str, position: int) -> int:
+        """Where the quote stands that closes a cell which is open from here on; -1 for nowhere."""
+        close = line.find('"', position)
+        while close >= 0:
+            if self.escaped and (close - len(line[position:close].rstrip("\\")) - position) % 2:
+                position = close + 1
+            elif line.startswith('""', close):
+                position = close + 2
+            else:
+                return close
+            close = line.find('"', position)
+        return -1
+
+    def in_other_style(self) -> bool:
+        """Whether this record, which is wrong or open so far, is whole if its quotes are escaped
+        in place of doubled, or the other way round."""
+        if not any('\\"' in line for _, line in self.lines):
+            return False
+        again = QuotedRecord(self.source, self.separator, not self.escaped)
+        try:
+            return any(again.add(*line) for line in self.lines)
+        except DataError:
+            return False
 
     def holds_rows(self) -> bool:
         """Whether most lines of a whole record look like records of as many cells."""
@@ -212,7 +241,7 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
     if any("\n" in cell for record in table for cell in record):
         return True
     raw = [cell for line in head for cell in line.split("\t") if cell.startswith('"')]
-    return any('""' in cell[1:-1] for cell in raw)
+    return any('""' in cell[1:-1] or '\\"' in cell[1:-1] for cell in raw)
 
 
 def _is_quoted(cell: str) -> bool:
@@ -226,8 +255,23 @@ def _within(lines: Sequence[str], characters: int) -> Sequence[str]:
 
 
 def _table(head: Sequence[str], separator: str) -> _Table | None:
+    """The records; None where quotes are wrong, doubled or escaped."""
+    return _records(head, separator, quotes_are_escaped(head, separator))
+
+
+def quotes_are_escaped(head: Sequence[str], separator: str) -> bool:
+    """Whether a backslash stands before quotes inside cells, as R and Spark write them: such
+    records are whole, and those of doubled quotes are not."""
+    return (
+        any('\\"' in line for line in head)
+        and _records(head, separator, False) is None
+        and _records(head, separator, True) is not None
+    )
+
+
+def _records(head: Sequence[str], separator: str, escaped: bool) -> _Table | None:
     """The records; None where quotes are wrong. What is open at the end is left out."""
-    record, table = QuotedRecord("", separator), []
+    record, table = QuotedRecord("", separator, escaped), []
     for number, line in enumerate(filter(str.strip, head)):
         try:
             if record.add(number, line):
@@ -607,7 +651,10 @@ class QuotedTable(TableFormat):
         if not self.quoted:
             yield from super().records()
             return
-        record = QuotedRecord(self.file.name, self.separator)
+        escaped = quotes_are_escaped(self.file.head, self.separator)
+        if escaped:
+            self._note_escapes()
+        record = QuotedRecord(self.file.name, self.separator, escaped)
         every_row = self.file.wanted.every_row
         for first, lines in self.file.runs():
             if not record.lines and not any('"' in line for line in lines):
@@ -659,12 +706,23 @@ class QuotedTable(TableFormat):
                         continue
             if problem is None:
                 problem = record.unclosed()
+            if record.in_other_style():
+                record.escaped = not record.escaped
+                self._note_escapes()
+                lines.extendleft(reversed(record.lines))
+                record.take()
+                continue
             file.bad(problem)
             # The line that opened the quote is bad; those after it may be well.
             lines.extendleft(reversed(record.lines[1:]))
             record.take()
         if cells:
             yield numbers, cells
+
+    def _note_escapes(self) -> None:
+        note = 'quotes inside cells read as escaped: `\\"` is a quote'
+        if note not in self.file.notes:
+            self.file.notes.append(note)
 
 
 class Tsv(QuotedTable):

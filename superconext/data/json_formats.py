@@ -57,7 +57,7 @@ class _OfPart(list[Any]):
 
 
 class JsonLines(LineFormat):
-    """One JSON object a line, or an array of objects.
+    """One JSON object a line, an array of objects, or an object of columns on one line.
 
     Numbers are taken as they are spelt, so 1 and 1.0 differ; the labels true and false, too.
     """
@@ -80,17 +80,24 @@ class JsonLines(LineFormat):
         return first_line.startswith("{") or bool(_ARRAY.match(first_line))
 
     def blocks(self) -> Iterator[Block]:
-        array = _ARRAY.match(self.file.first_line() or "")
-        yield from self._of_array() if array else super().blocks()
+        first = self.file.first_line() or ""
+        if _ARRAY.match(first):
+            yield from self._of_items(array_items(self.file.runs(), self.file.name))
+        elif rows := _rows_of_columns(self.file.head):
+            self.file.notes.append(f"read as columns, each with the cells of {len(rows)} rows")
+            yield from self._of_items((1, json.dumps(row)) for row in rows)
+        else:
+            yield from super().blocks()
         if self.keys is None and self._unasked:
             self.file.named(*self._unasked)  # says which columns there are
 
-    def _of_array(self) -> Iterator[Block]:
+    def _of_items(self, items: Iterable[tuple[int, str]]) -> Iterator[Block]:
+        """The rows of objects, given by their line and text."""
         labelled = self.file.wanted.labelled
         numbers: list[int] = []
         records: list[str] = []
         last = 0
-        for number, record in array_items(self.file.runs(), self.file.name):
+        for number, record in items:
             # Rows are found again by their numbers: items that share a line have one each.
             last = max(number, last + 1)
             self._begins[last] = number
@@ -105,7 +112,7 @@ class JsonLines(LineFormat):
         return self._row(line, f"{self.file.name}, line {number}")
 
     def _item(self, item: str, number: int) -> tuple[str, str | Votes]:
-        """The row of an array's next item."""
+        """The row of the next item."""
         self._items += 1
         line = self._begins.pop(number)
         return self._row(item, f"{self.file.name}, line {line}, item {self._items}")
@@ -259,6 +266,29 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
             "label": _Answers([("1", label)] * bool(label)),
         }, "doccano"
     return record, ""
+
+
+def _rows_of_columns(head: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of a file whose only line is an object of columns: lists of as many cells each, as
+    `datasets` has them, or objects of the same keys, as pandas writes them, which may be numbered
+    rows as well; else none."""
+    lines = [line for line in head if line.strip()]
+    if len(lines) != 1 or not re.match(r'\s*\{\s*"(?:[^"\\]|\\.)*+"\s*:\s*[\[{]', lines[0]):
+        return []
+    try:
+        columns = _DECODER.decode(lines[0].strip())
+    except (ValueError, RecursionError):
+        return []
+    cells = [*columns.values()]
+    if not len(cells) > 1 or flattened(columns)[1] or {"columns", "data"} <= columns.keys():
+        return []
+    if all(isinstance(column, dict) and column.keys() == cells[0].keys() for column in cells):
+        if all(map(str.isdecimal, columns)):
+            return cells
+        cells = [[column[key] for key in cells[0]] for column in cells]
+    if not all(isinstance(column, list) and len(column) == len(cells[0]) > 1 for column in cells):
+        return []
+    return [dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 def _of_all_rows(record: dict[str, Any]) -> str:

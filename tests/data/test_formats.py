@@ -62,6 +62,54 @@ def test_csv_reads_what_the_standard_writer_writes(written, quote_all):
     assert lines == expected
 
 
+backslashed = st.text(alphabet='ab ,"\\\n', max_size=6)
+
+
+@given(st.lists(st.lists(backslashed, min_size=2, max_size=4), min_size=1, max_size=6))
+@settings(deadline=None)
+def test_backslashes_are_characters_where_quotes_are_doubled(written):
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(written)
+    assert records(Csv, out.getvalue(), "x.csv")[0] == written
+
+
+@given(
+    st.lists(st.lists(backslashed, min_size=2, max_size=4), max_size=6),
+    st.sampled_from([Csv, Tsv]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_escaped_quotes_are_read_as_the_standard_reader_reads_them(written, kind, late):
+    told = ['he said "no" to us', "x"]
+    written = [*written, told] if late else [told, *written]
+    out = io.StringIO()
+    style = {"doublequote": False, "escapechar": "\\", "quoting": csv.QUOTE_ALL}
+    tab = "," if kind is Csv else "\t"
+    csv.writer(out, delimiter=tab, lineterminator="\n", **style).writerows(written)
+    file = RowFile(open_bytes("x.csv", "", out.getvalue().encode()), Wanted())
+    file.first_line()
+    table = kind(file)
+    if table.quoted:
+        assert [cells for _, block in table.records() for cells in block] == written
+    else:
+        assert kind is Tsv and len({len(row) for row in written}) > 1  # nothing tells of quotes
+
+
+def test_escaped_quotes_of_r_and_spark(tmp_path):
+    of_r = 'text\tlabel\n1\t"he said \\"no\\", twice"\t"pos"\n2\t"C:\\temp"\t"neg"\n'
+    rows = read_labelled(write(tmp_path, "r.tsv", of_r.replace("text\tlabel", '"text"\t"label"')))
+    assert rows.texts == ['he said "no", twice', "C:\\temp"] and rows.labels == ["pos", "neg"]
+    assert any("quotes inside cells read as escaped" in note for note in rows.notes)
+    of_spark = 'text,label\nzwin,pos\n"a, ""b""",neg\n"\\"c\\", d",pos\n"e\\",neg\n"f ""g""",pos\n'
+    rows = read_labelled(write(tmp_path, "spark.csv", of_spark))
+    assert rows.texts == ["zwin", 'a, "b"', '"c", d', "e\\", 'f "g"']
+
+
+def test_a_quote_that_no_style_explains_is_refused_at_its_line(tmp_path):
+    told = refusal(write(tmp_path, "x.csv", 'text,label\n"a \\"b\\" c" d,x\n'))
+    assert "line 2: found characters after a closing quote" in told
+
+
 @given(st.text(alphabet='ab,"\n', max_size=30))
 @settings(deadline=None)
 def test_csv_reads_or_refuses_any_text_as_the_strict_standard_reader(text):
@@ -133,6 +181,26 @@ def test_tsv_quotes_are_characters(tmp_path):
 
 
 # -- JSON lines -----------------------------------------------------------------------------
+
+
+COLUMNS = {"text": ["zwin", "mzyan", ""], "label": [1, 0, None]}
+NUMBERED = {"0": {"text": "zwin", "label": 1}, "1": {"text": "mzyan", "label": 0}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        COLUMNS,
+        {k: dict(zip("012", v, strict=True)) for k, v in COLUMNS.items()},
+        NUMBERED | {"2": {"text": "", "label": None}},
+    ],
+)
+def test_all_rows_in_one_object_are_read_by_columns_or_numbers(tmp_path, document):
+    path = write(tmp_path, "x.json", json.dumps(document))
+    rows = read_labelled(path, drop_unlabelled=True)
+    assert (rows.texts, rows.labels) == (["zwin", "mzyan"], ["1", "0"])
+    told = refusal(path)
+    assert "an empty text (1 row" in told
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.sampled_from(["x", "y"])), min_size=1))
