@@ -358,7 +358,7 @@ def pool(
     for reason, lines in report["dropped"].items():
         if reason != "repeat":
             for line in lines:
-                progress.say(f"{reason}: {line[:100]}")
+                progress.say(f"{reason}: {line if reason == 'unreadable' else line[:100]}")
     click.echo(pool_table(report["sources"]))
     pretrain = " --pretrain" * (report["kept"] >= _ENOUGH)
     say_next(f"superconext train FILE --unlabelled {shlex.quote(out)}{pretrain} --out RUN")

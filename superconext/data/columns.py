@@ -30,6 +30,7 @@ ColumnSpec = str | int | None  # a name, a 1-based number ("2" or 2), or the def
 TEXT_NAMES = frozenset(
     {"text", "texts", "texte", "sentence", "sentences", "phrase", "tweet", "review", "comment"}
     | {"commentaire", "avis", "content", "message", "document", "post", "body", "utterance"}
+    | {"full_text", "tweet_text", "comment_text", "review_text", "comment text"}
     | {"النص", "نص", "الجملة", "جملة", "التغريدة", "تغريدة", "التعليق", "تعليق"}
 )
 LABEL_NAMES = frozenset(

@@ -7,7 +7,7 @@ import difflib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -331,6 +331,23 @@ def _stripped(label: str) -> str:
 
 #: What `_stripped` leaves out.
 _SPELLING = "accents, marks, look-alike letters or ways to write a number"
+
+
+def unknown_labels(
+    labels: Iterable[str], known: Collection[str], source: str
+) -> tuple[list[str], str]:
+    """The labels of a test file that training never sees, and how to mend some, "" where nothing
+    tells. Raises DataError where they are all unknown."""
+    given = set(labels)
+    unknown = sorted(given - set(known))
+    mend = respelt(unknown, known) if unknown else ""
+    if unknown and len(unknown) == len(given):
+        raise DataError(
+            f"{source}: found the labels {some_shown(unknown)}, of which training sees none; "
+            f"expected some of {some_shown(sorted(known))}"
+            + (mend or ": rename them, or check the label column")
+        )
+    return unknown, mend
 
 
 def respelt(labels: Iterable[str], known: Iterable[str], folding: bool = True) -> str:

@@ -238,7 +238,11 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
         _is_quoted(cell) or not cell.strip("-.0123456789") for row in cells for cell in row
     ):
         return True
-    if any("\n" in cell for record in table for cell in record):
+    # A line end tells, unless the lines that a cell goes over are rows: then its quotes are stray.
+    spans = [(cell, record) for record in table for cell in record if "\n" in cell]
+    if spans and all(
+        cell.count("\t") != cell.count("\n") * (len(record) - 1) for cell, record in spans
+    ):
         return True
     raw = [cell for line in head for cell in line.split("\t") if cell.startswith('"')]
     return any('""' in cell[1:-1] or '\\"' in cell[1:-1] for cell in raw)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import zip_longest
 from typing import Any
 
 from superconext.core.errors import DataError
@@ -38,11 +39,19 @@ _DECODER = json.JSONDecoder(
     parse_constant=lambda _: None,
     strict=False,
 )
-_ARRAY = re.compile(r"\[\s*(\{|$)")
+#: The archive that Twitter lets people download is a script that gives a name to an array.
+_ARRAY = re.compile(r"(?:window\.YTD\.[\w.]+\s*=\s*)?\[\s*(\{|$)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: A string, or as much of one as is on the line, and brackets; possessive, so linear.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]')
 
+
+#: Keys of arrays of objects in a task or an answer, which are no rows.
+_OF_TASK = {"annotations", "completions", "responses", "predictions", "drafts", "options"}
+_OF_TASK |= {"spans", "tokens", "entities", "relations"}
+
+#: What a flat record of Argilla has of each question, behind its name and a point.
+_OF_QUESTION = ("responses", "suggestion")
 
 #: Keys of an answer for a region of the text, the sound or the picture.
 _REGION = {"start", "end", "startOffset", "ranges", "sequence", "x"}
@@ -63,6 +72,7 @@ class JsonLines(LineFormat):
     """
 
     suffixes = (".jsonl", ".ndjson", ".json")
+    within = (".js",)
 
     def __init__(self, file: RowFile) -> None:
         super().__init__(file)
@@ -83,6 +93,10 @@ class JsonLines(LineFormat):
         first = self.file.first_line() or ""
         if _ARRAY.match(first):
             yield from self._of_items(array_items(self.file.runs(), self.file.name))
+        elif key := _key_of_rows(self.file.head):
+            self.file.notes.append(f"rows read from the array {shown(key)}")
+            items = array_items(self.file.runs(), self.file.name, key, alone=True)
+            yield from self._of_items(items)
         elif rows := _rows_of_columns(self.file.head):
             self.file.notes.append(f"read as columns, each with the cells of {len(rows)} rows")
             yield from self._of_items((1, json.dumps(row)) for row in rows)
@@ -163,6 +177,8 @@ class JsonLines(LineFormat):
         if self.file.wanted.beside:
             self.file.cells = {key: _cell(value) for key, value in (outer | record).items()}
         if self.file.voters:
+            if isinstance(answers := record.get(self.keys[-1]), _Answers):  # of one annotator
+                record[self.keys[-1]] = _only(answers[0][1], where) if answers else ""
             wide, named = len(self.keys) == 1, self.file.wanted.label_column is not None
             asked = self.file.voters if named or not wide else filter(is_annotator, record)
             keys = [key for key in asked if key in record or not wide]
@@ -223,6 +239,8 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
     accepted; none of one that was rejected or ignored. doccano: `text` and `label`, or numbers of
     labels among `annotations`.
     """
+    if record.keys() == {"tweet"} and isinstance(record["tweet"], dict):
+        return record["tweet"], ""
     data, fields, given = (record.get(key) for key in ("data", "fields", "annotations"))
     given = record.get("completions", given)
     if isinstance(data, dict) and isinstance(given, list):
@@ -240,6 +258,9 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
         return {**data, **votes}, "Label Studio"
     if isinstance(fields, dict) and isinstance(record.get("responses"), dict | list):
         return {**fields, **_responses(record["responses"])}, "Argilla"
+    status = ".responses.status"
+    if questions := [key.removesuffix(status) for key in record if key.endswith(status)]:
+        return _of_columns(record, questions), "Argilla"
     if "annotation" in record and ("inputs" in record or "annotation_agent" in record):
         inputs = record.get("inputs")
         inputs = inputs if isinstance(inputs, dict) else {"text": inputs or record.get("text")}
@@ -258,6 +279,8 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
         chosen = record.get("accept", [] if label is None else [label])
         kept = record["answer"] == "accept" and chosen
         others = {k: v for k, v in record.items() if k not in ("accept", "answer", "options")}
+        if "_annotator_id" in record:
+            others.setdefault("annotator", record["_annotator_id"])
         return {**others, "label": _Answers([("1", chosen)] if kept else [])}, "Prodigy"
     if isinstance(label, list) and isinstance(data, str) and "text" not in record:
         return {
@@ -266,6 +289,39 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
             "label": _Answers([("1", label)] * bool(label)),
         }, "doccano"
     return record, ""
+
+
+def _key_of_rows(head: Sequence[str]) -> str:
+    """The key of the array that holds all rows, of a file which is one object on one line or on
+    several; "" for another file, and for a task of an annotation tool."""
+    lines = [line for line in head if line.strip()]
+    if len(lines) == 1:
+        try:
+            record = _DECODER.decode(lines[0].strip())
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(record, dict) or flattened(record)[1]:
+            return ""
+        if not TEXT_NAMES.isdisjoint(key.strip().casefold() for key in record):
+            return ""
+    last, depth = "", 0
+    for at, line in enumerate(lines):
+        for match in _TOKEN.finditer(line):
+            token, rest = match[0], line[match.end() :]
+            if token in ("{", "["):
+                depth += 1
+                begins = "".join([rest, *lines[at + 1 : at + 3]]).lstrip().startswith("{")
+                if depth == 2 and token == "[" and begins:
+                    return "" if last.casefold() in _OF_TASK else last
+            elif token in ("}", "]"):
+                depth -= 1
+            elif depth == 1 and rest.lstrip().startswith(":"):
+                last = token.strip('"')
+                if last.strip().casefold() in TEXT_NAMES:
+                    return ""
+        if not depth:
+            return ""
+    return ""
 
 
 def _rows_of_columns(head: Sequence[str]) -> list[dict[str, Any]]:
@@ -358,6 +414,22 @@ def _only(answer: object, where: str) -> object:
     return choices[0]
 
 
+def _of_columns(record: dict[str, Any], questions: Sequence[str]) -> dict[str, Any]:
+    """The fields of a flat record of Argilla, and the answers that its columns have for each
+    question: `responses`, `responses.users`, `responses.status`."""
+    own = tuple(f"{question}.{kind}" for question in questions for kind in _OF_QUESTION)
+    given = {}
+    for question in questions:
+        names = (f"{question}.responses{part}" for part in ("", ".users", ".status"))
+        columns = [column if isinstance(column := record.get(name), list) else [] for name in names]
+        keys = ("value", "user_id", "status")
+        given[question] = [
+            dict(zip(keys, one, strict=True)) for one in zip_longest(*columns) if one[0] is not None
+        ]
+    fields = {key: value for key, value in record.items() if not key.startswith(own)}
+    return {**fields, **_responses(given)}
+
+
 def _responses(responses: Any) -> dict[str, _Answers]:
     """The submitted answers to each question, of Argilla 2 (by question) or 1 (by annotator)."""
     votes: dict[str, _Answers] = {}
@@ -378,8 +450,12 @@ def _responses(responses: Any) -> dict[str, _Answers]:
     return votes
 
 
-def array_items(runs: Iterable[Run], name: str, key: str = "") -> Iterator[tuple[int, str]]:
+def array_items(
+    runs: Iterable[Run], name: str, key: str = "", alone: bool = False
+) -> Iterator[tuple[int, str]]:
     """Line and text of each object in a top-level array, or in arrays under `key`.
+
+    alone: whether no other array of the file's one object holds objects.
 
     Memory is bounded by the longest of them. Raises DataError for one that is too long, an array
     that is not closed or has other items, and where there are none.
@@ -387,12 +463,13 @@ def array_items(runs: Iterable[Run], name: str, key: str = "") -> Iterator[tuple
 
     def check_between(number: int, text: str, token: str = "") -> None:
         """Nothing but commas and blanks stands between objects and behind them."""
-        between = not depth and (inside[-1] if inside else found and not key)
+        between = not depth and bool(inside[-1] if inside else found and not key)
         text = text.strip(" \t\r\n,") if between else ""
         if text or (between and (token[:1] == '"' or (token == "[" and inside))):
             raise _broken(name, number, f"{shown(text or token)} beside the objects of an array")
 
-    inside: list[bool] = []  # of each open bracket, whether items stand between it and its end
+    # Of each open bracket whether items stand between it and its end; None for one of an object.
+    inside: list[bool | None] = []
     item, size, start, last, found = [""], 0, 0, "", False
     depth = 0  # of the item that is open, 0 for none
     for first, lines in runs:
@@ -412,7 +489,9 @@ def array_items(runs: Iterable[Run], name: str, key: str = "") -> Iterator[tuple
                             0,
                         )
                     wanted = last == f'"{key}"' if key else not inside
-                    inside.append(token == "[" and wanted)
+                    if alone and token == "{" and inside == [None, False]:
+                        raise _broken(name, number, f"objects in another array than {shown(key)}")
+                    inside.append(wanted if token == "[" else None)
                 elif token in ("}", "]"):
                     if not inside:
                         raise _broken(name, number, "a closing bracket too many")

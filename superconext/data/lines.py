@@ -264,12 +264,15 @@ class OpenFile:
         Raises DataError for a broken gzip, and what `bad` raises.
         """
         number = 1
-        for block in _whole_lines(self.chunks, quoted=self.suffix == ".csv"):
+        array = self.suffix == ".json"
+        chunks = _objects_on_lines(self.chunks) if array else self.chunks
+        for block in _whole_lines(chunks, quoted=self.suffix == ".csv"):
             if block is None:
+                what = "an array of objects" if array else "a sentence: break it up"
                 bad(
                     DataError(
-                        f"{self.name}, line {number}: longer than {LONGEST >> 20} MiB, expected a "
-                        "sentence: break it up"
+                        f"{self.name}, line {number}: longer than {LONGEST >> 20} MiB, expected "
+                        f"{what}"
                     )
                 )
                 number += 1
@@ -658,6 +661,41 @@ def _whole_lines(chunks: Iterator[bytes], quoted: bool = False) -> Iterator[byte
     elif held:
         # A carriage return at the end of the only line is its end, in other files a character.
         yield b"".join(pieces) if several else b"".join(pieces).removesuffix(b"\r")
+
+
+#: What tells where a string of JSON begins and ends, and an object that another thing follows.
+_OF_JSON = re.compile(rb'\\.|"|\},', re.DOTALL)
+
+
+def _objects_on_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The bytes of a JSON file; where it is an array without any line feed, with one behind each
+    object in it: it may be as long as it likes."""
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= CHUNK:
+            break
+    if len(head) < CHUNK or b"\n" in head or not head.lstrip().startswith(b"["):
+        yield head
+        yield from chunks
+        return
+    inside, rest = False, b""
+    for chunk in chain([head], chunks, [b""]):
+        piece = rest + chunk
+        parts: list[bytes] = []
+        done = end = 0
+        for match in _OF_JSON.finditer(piece):
+            end = match.end()
+            if match[0] == b'"':
+                inside = not inside
+            elif match[0] == b"}," and not inside:
+                parts += [piece[done:end], b"\n"]
+                done = end
+        cut = len(piece)
+        if chunk and end < cut and piece[-1:] in (b"\\", b"}"):
+            cut -= 1  # belongs to what follows
+        yield b"".join([*parts, piece[done:cut]])
+        rest = piece[cut:]
 
 
 def _split(block: bytes) -> list[bytes]:

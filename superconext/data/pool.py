@@ -125,16 +125,15 @@ class Source:
         return f"{self.path}:{self.member}" if self.member else self.path
 
     def lines(
-        self, request: PoolRequest, counts: Counter[str], doubts: TextDoubts | None = None
+        self,
+        request: PoolRequest,
+        skip: Callable[[DataError], None],
+        doubts: TextDoubts | None = None,
     ) -> Iterator[str]:
-        """Its lines as they stand; what cannot be read is counted. doubts: follows them.
+        """Its lines as they stand. skip: told of what cannot be read. doubts: follows them.
 
         Raises DataError for what is wrong with the whole file.
         """
-
-        def skip(error: DataError) -> None:
-            del error
-            counts["unreadable"] += 1
 
         if self.member:
             with zipfile.ZipFile(self.path) as archive:  # its members stay open until their end
@@ -340,9 +339,10 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
         tokenizer = _fill(request, sources, state, state_path, part, progress)
     if not state.size:
         _remove(part, state_path)
+        unread = [line for _, line in state.shown.get("unreadable", [])[:1]]
         raise DataError(
             f"{', '.join(request.files)}: no line is kept, expected some text: see the reasons "
-            f"({_reasons(state)})"
+            f"({'; '.join([_reasons(state), *unread])})"
         )
     os.replace(part, out)
     state_path.unlink(missing_ok=True)
@@ -394,9 +394,14 @@ def _fill(
             source = sources[number]
             counts = Counter(state.counts[number])
             unread = Counter[str]()
+
+            def skip(error: DataError, unread: Counter[str] = unread) -> None:
+                unread["unreadable"] += 1
+                _show(state.shown.setdefault("unreadable", []), str(error))
+
             doubts = TextDoubts()
             position = saved = state.line
-            for begin, lines in _batches(source.lines(request, unread, doubts)):
+            for begin, lines in _batches(source.lines(request, skip, doubts)):
                 position = begin + len(lines)
                 if position <= state.line:
                     continue
@@ -500,7 +505,9 @@ def _rank(line: str) -> int:
 
 
 def _sample(source: Source, request: PoolRequest, most: int) -> list[str]:
-    lines = set(islice(source.lines(request, Counter()), _SAMPLED if request.like else most))
+    lines = set(
+        islice(source.lines(request, lambda error: None), _SAMPLED if request.like else most)
+    )
     return [cleaned(line) for line in heapq.nsmallest(max(most, 100), lines, key=_rank)]
 
 

@@ -10,6 +10,8 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 from xml.parsers import expat
 
 from superconext.core.errors import DataError
@@ -118,9 +120,10 @@ class WhatsApp(TextFormat):
 
 
 class Telegram(TextFormat):
-    """`result.json` of a Telegram export: a message a row; of one chat or of all."""
+    """`result.json` of a Telegram export, of one chat or of all, or a chat as Messenger and
+    Instagram export it: a message a row."""
 
-    kind = "a Telegram export"
+    kind = "the export of a chat"
     within = (".json",)
 
     @classmethod
@@ -143,10 +146,21 @@ class Telegram(TextFormat):
                 )
                 continue
             if message.get("type", "message") == "message":
-                parts = message.get("text", "")
+                parts = message["text"] if "text" in message else _of_meta(message)
                 parts = [parts] if isinstance(parts, str) else parts
                 plain = [p if isinstance(p, str) else _linked(p) for p in parts or ()]
                 yield number, "".join(plain).replace("\0", " ")
+
+
+def _of_meta(message: dict[str, Any]) -> str:
+    """The text of a message that Messenger or Instagram exported: bytes of UTF-8, each written as
+    a character."""
+    text = message.get("content")
+    if not isinstance(text, str):
+        return ""
+    with suppress(UnicodeError):
+        return text.encode("latin-1").decode("utf-8")
+    return text
 
 
 def _linked(part: object) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 
 from superconext.core.errors import DataError, listed, plural
 from superconext.core.progress import Progress
-from superconext.data.dataset import ALIKE, Dataset, check_training
+from superconext.data.dataset import ALIKE, Dataset, check_training, unknown_labels
 from superconext.data.duplicates import (
     THRESHOLD,
     conflicting,
@@ -249,11 +249,12 @@ def _findings(corpora: dict[str, Dataset]) -> list[str]:
     if count:
         findings.append(f"CONFLICTS: {plural(count, 'text')} with more than one label")
     if "test" in corpora:
-        unknown = sorted(set(corpora["test"].labels) - set(corpora["train"].labels))
+        test, known = corpora["test"], set(corpora["train"].labels)
+        unknown, mend = unknown_labels(test.labels, known, test.source)
         if unknown:
             findings.append(
                 "UNKNOWN LABELS: test has labels that training never sees: "
-                f"{listed(unknown)}; they count as wrong"
+                f"{listed(unknown)}; they count as wrong{mend}"
             )
     return findings
 

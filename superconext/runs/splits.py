@@ -30,6 +30,7 @@ from superconext.data.dataset import (
     check_letters,
     check_training,
     respelt,
+    unknown_labels,
 )
 from superconext.data.duplicates import told_conflicting
 from superconext.data.file_rows import (
@@ -270,17 +271,11 @@ def _check_test(
     """Warn of test rows whose score says less than it seems to. Raises DataError where all their
     labels are unknown."""
     known = train.class_counts().keys()
-    unknown = sorted(set(test.labels) - known)
-    if unknown and not known & set(test.labels):
-        raise DataError(
-            f"{test.source}: found the labels {some_shown(unknown)}, of which training sees none; "
-            f"expected some of {some_shown(sorted(known))}"
-            + (respelt(unknown, known) or ": rename them, or check the label column")
-        )
+    unknown, mend = unknown_labels(test.labels, known, test.source)
     if unknown:
         progress.warn(
             f"{test.source} has labels that training never sees: "
-            f"{some_shown(unknown)}; they count as wrong{respelt(unknown, known)}"
+            f"{some_shown(unknown)}; they count as wrong{mend}"
         )
     parts = {"train": train.repeats_of(test.texts)}
     if dev is not None:  # rows held out of the training file are in that too

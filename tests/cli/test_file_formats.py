@@ -518,13 +518,13 @@ ONE_A_ROW = 'all rows in one object, expected {"text": "...", "label": "..."} fo
 @pytest.mark.parametrize(
     ("document", "indent", "found"),
     [
-        ({"data": ROWS}, None, "all rows inside 'data', expected an array of them: save that"),
-        ({"version": 1, "train": ROWS}, None, "all rows inside 'train'"),
+        ({"train": ROWS, "test": ROWS}, None, "found objects in another array than 'train'"),
+        ({"train": ROWS, "test": ROWS}, 2, "found objects in another array than 'train'"),
         ({row["text"]: row["label"] for row in ROWS}, None, ONE_A_ROW),
         ({f"row {n}": row for n, row in enumerate(ROWS)}, None, "give one of these with"),
         ({"columns": ["text"], "data": [[row["text"]] for row in ROWS]}, None, ONE_A_ROW),
         ({"pos": [row["text"] for row in ROWS]}, None, ONE_A_ROW),
-        ({"data": ROWS}, 2, "line 1: found an object that does not end on its line"),
+        (ROWS[0], 2, "line 1: found an object that does not end on its line"),
         ([row["text"] for row in ROWS], None, "found a JSON array"),
         ({"the tweet": "zwin", "the class": "pos"}, None, "give one of these with --text-column"),
     ],

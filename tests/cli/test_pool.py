@@ -396,6 +396,16 @@ def test_a_file_that_is_read_is_not_written(tmp_path, end, role):
     assert read.read_text() == "quatre cinq six\n"
 
 
+def test_what_cannot_be_read_is_shown(tmp_path):
+    rows = [{"text": "kan had zwin"}, {"text": ["a b", "c d"]}]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    said = call_main("data", "pool", path, "--out", tmp_path / "p.txt")
+    assert "unreadable: " in said.err and "line 2: 'text' has several values" in said.err
+    other = write(tmp_path / "b.jsonl", '{"n": "kan had zwin"}\n')
+    line = blame(call_main("data", "pool", other, "--out", tmp_path / "q.txt"))
+    assert "1 unreadable; " in line and "no column 'text', found 'n'" in line
+
+
 def test_a_pool_of_nothing_leaves_nothing(tmp_path):
     path = write(tmp_path / "a.txt", "seul\n")
     assert "no line is kept" in blame(call_main("data", "pool", path, "--out", tmp_path / "p.txt"))

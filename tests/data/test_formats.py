@@ -7,6 +7,8 @@ import importlib.util
 import io
 import json
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.core.progress import WARNING
 from superconext.data import json_formats
+from superconext.data import lines as file_lines
 from superconext.data.file_format import RowFile, Wanted
 from superconext.data.formats import Csv, Tsv, table_lines
 from superconext.data.json_formats import JsonLines
@@ -636,6 +639,128 @@ def test_a_label_key_that_a_record_leaves_out_is_no_label(tmp_path):
 def test_a_row_with_lists_is_not_taken_for_all_rows(tmp_path, record):
     told = refusal(json_lines(tmp_path, [record] * 3))
     assert "all rows" not in told and "--label-column" in told
+
+
+@given(
+    st.lists(st.text(alphabet='ab "', min_size=1, max_size=6), min_size=2, max_size=9, unique=True),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_stray_quotes_between_tabs_make_no_rows_one(texts, first):
+    texts = [t.strip() for t in texts if t.strip() and '""' not in t]
+    cells = [(text, "xy"[at % 2]) for at, text in enumerate(texts)]
+    name = ("text", "label") if first else ("label", "text")
+    out = "\t".join(name) + "\n" + "".join("\t".join(c if first else c[::-1]) + "\n" for c in cells)
+    if not texts:
+        return
+    with TemporaryDirectory() as folder:
+        read = read_labelled(write(Path(folder), "rows.tsv", out))
+    assert (read.texts, read.labels) == (texts, [label for _, label in cells])
+
+
+WITHIN = [{"text": f"kan {n} had", "label": "ab"[n % 2]} for n in range(4)]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"data": WITHIN},
+        {"version": {"of": [{"n": 1}]}, "count": 4, "rows": WITHIN, "tags": ["a", "b"]},
+    ],
+)
+def test_an_array_of_rows_inside_an_object_is_read(tmp_path, document, indent):
+    rows = read_labelled(write(tmp_path, "x.json", json.dumps(document, indent=indent)))
+    assert rows.texts == [row["text"] for row in WITHIN] and rows.labels == [*"abab"]
+    assert any("rows read from the array" in note for note in rows.notes)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"text": "kan had", "label": "a", "tokens": [{"n": 1}, {"n": 2}]},
+        {"id": 1, "annotations": [{"result": []}], "data": {"text": "kan had"}},
+        {"meta": [{"n": 1}], "text": "kan had", "label": "a"},
+    ],
+)
+def test_an_array_of_a_row_does_not_hold_the_rows(tmp_path, task):
+    assert read_texts(write(tmp_path, "x.jsonl", json.dumps(task) + "\n")).texts == ["kan had"]
+
+
+def test_the_archive_of_twitter(tmp_path):
+    tweets = [{"tweet": {"id": n, "full_text": f"kan {n} had"}} for n in range(3)]
+    script = "window.YTD.tweets.part0 = " + json.dumps(tweets, indent=2)
+    assert read_texts(write(tmp_path, "tweets.js", script)).texts == [
+        f"kan {n} had" for n in range(3)
+    ]
+
+
+def test_a_chat_as_messenger_exports_it(tmp_path):
+    said = ["c'est déjà vu", "نحبها بزاف", "ok 😂"]
+    bytes_as_characters = [text.encode().decode("latin-1") for text in said]
+    messages = [
+        {"sender_name": "a", "timestamp_ms": 1, "content": text} for text in bytes_as_characters
+    ]
+    messages += [{"sender_name": "a", "photos": []}, {"sender_name": "b", "content": "naïf à"}]
+    chat = {"participants": [{"name": "a"}, {"name": "b"}], "messages": messages}
+    path = write(tmp_path, "message_1.json", json.dumps(chat, indent=2))
+    assert read_texts(path).texts == [*said, "naïf à"]
+
+
+ODD = st.text(alphabet='ab},{"\\[]:é ', max_size=8)
+
+
+@given(st.lists(st.dictionaries(ODD, ODD, min_size=1, max_size=2), min_size=1), st.integers(1, 9))
+@settings(deadline=None)
+def test_an_array_on_one_long_line_is_cut_between_objects_alone(rows, size):
+    data = json.dumps(rows, ensure_ascii=False).encode()
+    pieces = (data[at : at + size] for at in range(0, len(data), size))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_lines, "CHUNK", 7)
+        cut = b"".join(file_lines._objects_on_lines(pieces))
+    assert cut.replace(b"},\n", b"},") == data and json.loads(cut) == rows
+    assert len(data) < 7 or cut.count(b"\n") >= len(rows) - 1
+
+
+def test_an_array_longer_than_any_line_is_read(tmp_path, monkeypatch):
+    rows = [{"text": f"kan {n} had }}, {{ é", "label": "ab"[n % 2]} for n in range(2000)]
+    path = write(tmp_path, "x.json", json.dumps(rows))
+    monkeypatch.setattr(file_lines, "LONGEST", 1 << 14)
+    monkeypatch.setattr(file_lines, "CHUNK", 1 << 12)
+    assert read_labelled(path).texts == [row["text"] for row in rows]
+    said = refusal(write(tmp_path, "y.json", json.dumps({"rows": rows})))
+    assert "longer than" in said and "expected an array of objects" in said
+
+
+def test_flat_answers_of_argilla_count_where_they_were_submitted(tmp_path):
+    rows = [
+        {
+            "text": f"kan {n} had",
+            "sent.responses": ["a", "b", "a"][: n + 1],
+            "sent.responses.users": ["x", "y", "z"][: n + 1],
+            "sent.responses.status": ["submitted", "discarded", "draft"][: n + 1],
+            "sent.suggestion": "b",
+            "sent.suggestion.score": 0.5,
+        }
+        for n in range(3)
+    ]
+    rows.append({"text": "had"} | {f"sent.responses{k}": None for k in ("", ".users", ".status")})
+    path = json_lines(tmp_path, rows)
+    read = read_labelled(path, drop_unlabelled=True)
+    assert read.texts == ["kan 0 had", "kan 1 had", "kan 2 had"] and {*read.labels} == {"a"}
+    assert any("Argilla" in note for note in read.notes)
+
+
+def test_annotators_of_prodigy_vote(tmp_path):
+    rows = [
+        {"text": f"kan {n} had", "label": label, "answer": "accept", "_annotator_id": who}
+        for n in range(3)
+        for who, label in (("x", "a"), ("y", "a"), ("z", "ab"[n % 2]))
+    ]
+    rows[4]["answer"] = "ignore"
+    read = read_labelled(json_lines(tmp_path, rows), votes=True)
+    assert len(read.texts) == 2 and len(read.ties) == 1  # a, -, b ties
+    assert read.annotated.several
 
 
 def test_a_header_again_behind_a_byte_order_mark_is_told(tmp_path):

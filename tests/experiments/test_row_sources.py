@@ -34,6 +34,14 @@ def test_every_kind_of_trouble_is_said(files):
     assert pools.files["train"]["rows"] == 7 and len(pools.files["test"]["sha256"]) == 64
 
 
+def test_a_test_file_of_unknown_labels_alone_is_refused(files, tmp_path):
+    files["test"] = str(write_table(tmp_path / "test.tsv", [("A", "t1"), ("B", "t2")]))
+    with pytest.raises(
+        DataError, match=r"labels 'A', 'B', of which training sees none.*fold-label"
+    ):
+        read_pools(files, "given", progress=Heard())
+
+
 def test_copies_are_removed_within_and_across(files):
     heard = Heard()
     pools = read_pools(files, "given", copies=True, progress=heard)
