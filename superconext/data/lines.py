@@ -663,8 +663,8 @@ def _whole_lines(chunks: Iterator[bytes], quoted: bool = False) -> Iterator[byte
         yield b"".join(pieces) if several else b"".join(pieces).removesuffix(b"\r")
 
 
-#: What tells where a string of JSON begins and ends, and an object that another thing follows.
-_OF_JSON = re.compile(rb'\\.|"|\},', re.DOTALL)
+#: A string of JSON, or as much of one as there is, and an object that another thing follows.
+_OF_JSON = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|\},', re.DOTALL)
 
 
 def _objects_on_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -679,23 +679,23 @@ def _objects_on_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield head
         yield from chunks
         return
-    inside, rest = False, b""
-    for chunk in chain([head], chunks, [b""]):
+    rest = b""
+    for chunk in chain([head], chunks):
         piece = rest + chunk
         parts: list[bytes] = []
-        done = end = 0
+        done, cut = 0, len(piece) - piece.endswith(b"}")  # a comma may follow
         for match in _OF_JSON.finditer(piece):
-            end = match.end()
-            if match[0] == b'"':
-                inside = not inside
-            elif match[0] == b"}," and not inside:
-                parts += [piece[done:end], b"\n"]
-                done = end
-        cut = len(piece)
-        if chunk and end < cut and piece[-1:] in (b"\\", b"}"):
-            cut -= 1  # belongs to what follows
+            if match[0] == b"},":
+                parts += [piece[done : match.end()], b"\n"]
+                done = match.end()
+            elif not match[1]:  # the string goes on
+                cut = match.start()
         yield b"".join([*parts, piece[done:cut]])
         rest = piece[cut:]
+        if len(rest) > LONGEST:
+            break
+    yield rest
+    yield from chunks
 
 
 def _split(block: bytes) -> list[bytes]:
