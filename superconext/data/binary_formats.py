@@ -187,9 +187,11 @@ def _text(value: object, column: str, where: str, classes: Mapping[str, Sequence
     if value is None or value != value:
         return ""
     if not isinstance(value, str | int | float):
+        whole = isinstance(value, list | dict)
+        mend = "name another column, or save an annotation tool's as JSON" if whole else "remove it"
         raise DataError(
             f"{where}: {shown(column)} holds {type(value).__name__}, expected a string or a "
-            "number: complete the row or remove it"
+            f"number: {mend}"
         )
     names = classes.get(column, ())
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names):

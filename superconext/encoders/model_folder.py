@@ -26,6 +26,10 @@ from superconext.encoders.subword_indexer import tokenizer_of
 
 #: What is downloaded of a model on the Hub.
 _FILES = ("config.json", "model*.safetensors*", "tokenizer*", "vocab*", "merges.txt", "*.model")
+_POOLING = "1_Pooling/config.json"
+
+#: What sentence-transformers calls our poolings.
+POOLINGS = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
 
 #: Files that a tokenizer without a `tokenizer.json` is made of.
 _VOCABULARIES = ("vocab*", "*.model", "*.vocab", "*.spm", "merges.txt")
@@ -121,6 +125,18 @@ class ModelFolder:
                 str(self.folder), local_files_only=True, trust_remote_code=False
             )
             return tokenizer_of(made.backend_tokenizer.to_str())
+
+    def pooling(self) -> str | None:
+        """How sentence-transformers pools its states, in our words or its own; None where the
+        folder does not say."""
+        with self._refused(f"its {_POOLING}"):
+            path = self.folder / _POOLING
+            entries = _json_object(path) if path.is_file() else {}
+        modes = [
+            key for key, on in entries.items() if key.startswith("pooling_mode_") and on is True
+        ]
+        own = ", ".join(key.removeprefix("pooling_mode_") for key in modes)
+        return next((name for name, its in POOLINGS.items() if its == own), own) or None
 
     def sha256(self) -> str:
         """Hash of the weights and of `config.json`."""
@@ -311,7 +327,7 @@ def _downloaded(name: str, revision: str, download: bool) -> Path:
             snapshot_download(
                 name,
                 revision=revision or None,
-                allow_patterns=[*_FILES],
+                allow_patterns=[*_FILES, _POOLING],
                 local_files_only=not download,
             )
         )

@@ -41,10 +41,12 @@ from superconext.core import cache
 from superconext.core.errors import ConfigError, RunError, SuperConTextError
 from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress
+from superconext.data.lines import shown as quoted
 from superconext.data.token_store import TokenRows
 from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
 from superconext.encoders.layers import POOLING
 from superconext.encoders.model_folder import (
+    POOLINGS,
     ModelFolder,
     import_peft,
     language_head,
@@ -202,6 +204,12 @@ class TransformerEncoder(Encoder):
         name = found.name if found.revision else Path(found.name).name
         facts = {"name": name, "revision": found.revision, "sha256": found.sha256()}
         progress.say(f"model: {name}, sha256 {found.sha256()[:12]}")
+        if (own := found.pooling()) not in (None, config.pooling):
+            mend = f"add --pooling {own} for its own" if own in cls.poolings else "results differ"
+            progress.warn(
+                f"model: {name} was trained to pool by {quoted(own, 60)} (1_Pooling), and pooling "
+                f"= {config.pooling!r}: {mend}"
+            )
         try:
             return SubwordIndexer(
                 rows.tokenizer,
@@ -400,9 +408,8 @@ class TransformerEncoder(Encoder):
             opened["model_args"] = {"add_pooling_layer": False}
         write_json(folder / "sentence_bert_config.json", opened)
         (folder / "1_Pooling").mkdir()
-        modes = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
         pooling: dict[str, Any] = {"word_embedding_dimension": self.sentence_size}
-        pooling |= {f"pooling_mode_{mode}": key == self.pooling for key, mode in modes.items()}
+        pooling |= {f"pooling_mode_{mode}": key == self.pooling for key, mode in POOLINGS.items()}
         write_json(folder / "1_Pooling" / "config.json", pooling)
         kinds = {"": "Transformer", "1_Pooling": "Pooling"}
         if self.options.unit:  # of length 1 there; similarities are the same

@@ -1,9 +1,11 @@
 """Pretrained transformers as encoders: their vectors, their training, and hostile files."""
 
 import json
+import re
 import shutil
 import socket
 import sqlite3
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -93,6 +95,25 @@ def test_the_probe_of_few_frozen_vectors_is_more_regularised(model):
     assert frozen(model).model_.probe.c == FROZEN_C < DEFAULT_C
     trained = SuperConTextClassifier(**ONE_EPOCH, model=model).fit(TEXTS, LABELS)
     assert trained.model_.probe.c == DEFAULT_C
+
+
+@pytest.mark.parametrize(
+    ("modes", "told"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "--pooling cls"),
+        ({"pooling_mode_lasttoken": True}, "'lasttoken'.*results differ"),
+        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, None),
+        ({"word_embedding_dimension": 8}, None),
+    ],
+)
+def test_another_pooling_than_the_folder_names_is_told(modes, told, copied):
+    (copied / "1_Pooling").mkdir()
+    (copied / "1_Pooling" / "config.json").write_text(json.dumps(modes))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frozen(copied)
+    said = [str(one.message) for one in caught if "1_Pooling" in str(one.message)]
+    assert len(said) == bool(told) and all(re.search(told, one) for one in said)
 
 
 def test_vectors_of_one_length(model):
