@@ -99,6 +99,12 @@ class JsonLines(LineFormat):
             yield from self._of_items(items)
         elif rows := _rows_of_columns(self.file.head):
             self.file.notes.append(f"read as columns, each with the cells of {len(rows)} rows")
+            others = [number for numbers, _ in self.file.filled() for number in numbers][1:]
+            if others:
+                raise DataError(
+                    f"{self.file.name}, line {others[0]}: found more behind an object that holds "
+                    "all rows, expected that object alone: write one object for each row"
+                )
             yield from self._of_items((1, json.dumps(row)) for row in rows)
         else:
             yield from super().blocks()

@@ -658,6 +658,12 @@ def test_stray_quotes_between_tabs_make_no_rows_one(texts, first):
     assert (read.texts, read.labels) == (texts, [label for _, label in cells])
 
 
+def test_nothing_stands_behind_an_object_of_all_rows(tmp_path):
+    long = {"text": ["kan had " * 99_000, "zwin"], "label": ["a", "b"]}
+    path = json_lines(tmp_path, [long, {"text": "bzaf " * 99_000, "label": "a"}])
+    assert "line 2: found more behind an object that holds all rows" in refusal(path)
+
+
 WITHIN = [{"text": f"kan {n} had", "label": "ab"[n % 2]} for n in range(4)]
 
 
