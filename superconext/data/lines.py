@@ -19,7 +19,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -322,7 +322,8 @@ class OpenFile:
 def open_file(
     path: str | Path, limited: bool = False, hashed: bool = False, encoding: str | None = None
 ) -> OpenFile:
-    """Open a file, or standard input for `"-"`.
+    """Open a file, standard input for `"-"`, a folder of Hugging Face `datasets`, or one with a
+    folder for each class that holds a .txt file for each text.
 
     Args:
         limited: whether a gzip file may unpack only to what sentences can be packed from; for
@@ -339,6 +340,8 @@ def open_file(
         name, suffixes = str(path), _suffixes(path)
         if (Path(path) / "state.json").is_file():
             return _open_folder(Path(path), name)
+        if classes := _class_folders(Path(path)):
+            return _open_classes(Path(path), name, classes, encoding)
         stream = _open(Path(path), name)
     digest = hashlib.sha256()
     chunks = _chunks(stream, name, str(path) != STDIN, digest.update if hashed else None)
@@ -485,6 +488,38 @@ def _open_folder(path: Path, name: str) -> OpenFile:
     return OpenFile(path, name, ".arrow", ARROW_FOLDER, chunks, digest=digest)
 
 
+def _class_folders(path: Path) -> list[Path]:
+    """The folders of two classes or more in a folder; none elsewhere."""
+    if not path.is_dir() or (path / "dataset_dict.json").is_file():
+        return []
+    inside = sorted(one for one in path.glob("[!.]*") if one.is_dir())
+    found = [one for one in inside if next(one.glob("*.txt"), None) is not None]
+    return found if len(found) > 1 else []
+
+
+def _open_classes(path: Path, name: str, classes: Sequence[Path], encoding: str | None) -> OpenFile:
+    """The texts as JSON lines: `text`, `label` and `file`."""
+    digest = hashlib.sha256()
+
+    def lines() -> Iterator[bytes]:
+        for folder in classes:
+            for file in sorted(folder.glob("*.txt")):
+                opened = open_file(file, limited=True, encoding=encoding)
+                text = opened._decoded(b"".join(opened.chunks), 1)
+                if not isinstance(text, str):
+                    raise text
+                row = {
+                    "text": text.strip(),
+                    "label": folder.name,
+                    "file": f"{folder.name}/{file.name}",
+                }
+                line = json.dumps(row).encode() + b"\n"
+                digest.update(line)
+                yield line
+
+    return OpenFile(path, name, ".jsonl", b"{", lines(), digest=digest)
+
+
 def shard_paths(folder: Path) -> list[Path]:
     """The files of a folder that `save_to_disk` of Hugging Face `datasets` wrote, in order.
 
@@ -508,7 +543,10 @@ def _open(path: Path, name: str) -> BinaryIO:
         parts = ", ".join(sorted(str(p.parent) for p in path.glob("*/state.json"))) or "none"
         raise DataError(f"{name} holds several data sets, expected one: name one of {parts}")
     if path.is_dir():
-        raise DataError(f"{name} is a directory, expected a file: name a file in it")
+        raise DataError(
+            f"{name} is a directory, expected a file, or a folder for each class with a .txt file "
+            "for each text: name a file in it"
+        )
     try:
         return path.open("rb")
     except FileNotFoundError:

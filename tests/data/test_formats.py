@@ -658,6 +658,26 @@ def test_stray_quotes_between_tabs_make_no_rows_one(texts, first):
     assert (read.texts, read.labels) == (texts, [label for _, label in cells])
 
 
+def test_a_folder_for_each_class(tmp_path):
+    for label, texts in {"neg": ["khayb", "naïf\nbzaf "], "pos": ["زوين", "mzyan"]}.items():
+        (tmp_path / "set" / label).mkdir(parents=True)
+        for at, text in enumerate(texts):
+            encoding = "utf-16" if "ï" in text else "utf-8"
+            (tmp_path / "set" / label / f"{at}.txt").write_text(text, encoding=encoding)
+    (tmp_path / "set" / "README.md").write_text("about")
+    (tmp_path / "set" / "pos" / "list.csv").write_text("a,b")
+    rows = read_labelled(tmp_path / "set")
+    assert rows.texts == ["khayb", "naïf\nbzaf", "زوين", "mzyan"]
+    assert rows.labels == ["neg", "neg", "pos", "pos"]
+    assert read_labelled(tmp_path / "set").sha256 == rows.sha256
+    before = rows.sha256
+    (tmp_path / "set" / "pos" / "1.txt").write_bytes(b"caf\xe9")
+    assert "1.txt, line 1: byte 0xe9 is not UTF-8" in refusal(tmp_path / "set")
+    (tmp_path / "set" / "pos" / "1.txt").write_text("other")
+    assert read_labelled(tmp_path / "set").sha256 != before
+    assert "a folder for each class" in refusal(tmp_path / "set" / "pos")
+
+
 def test_nothing_stands_behind_an_object_of_all_rows(tmp_path):
     long = {"text": ["kan had " * 99_000, "zwin"], "label": ["a", "b"]}
     path = json_lines(tmp_path, [long, {"text": "bzaf " * 99_000, "label": "a"}])
