@@ -59,6 +59,9 @@ _AGREED = 0.9  # share of the records that have as many cells as the first
 #: An escaped quote, backslash or line end of a cell, or a doubled quote.
 _ESCAPED = re.compile(r'\\(["\\\n])|"(")')
 
+#: A cell in quotes that closes.
+_WHOLE = re.compile(r'"(?:[^"\\]|\\.|\\(?="\Z)|"")*+"')
+
 _Table = list[list[str]]
 
 
@@ -161,7 +164,10 @@ class QuotedRecord:
         """Whether most lines of a whole record look like records of as many cells."""
         lines = [line for _, line in self.lines[1:]]
         alike = sum(line.count(self.separator) == len(self.cells) - 1 for line in lines)
-        return len(self.cells) > 1 and alike >= max(3, _AGREED * len(lines))
+        least = 3
+        if self.escaped and self.lines[0][1].count(self.separator) == len(self.cells) - 1:
+            least = 1  # of quotes that a text opens with, backslashes tell less
+        return len(self.cells) > 1 and alike >= max(least, _AGREED * len(lines))
 
     def unclosed(self) -> DataError:
         """What is wrong with a record whose last quote is open at the end of the file."""
@@ -245,7 +251,10 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
     ):
         return True
     raw = [cell for line in head for cell in line.split("\t") if cell.startswith('"')]
-    return any('""' in cell[1:-1] or '\\"' in cell[1:-1] for cell in raw)
+    if not spans and any('""' in cell[1:-1] for cell in raw):
+        return True
+    # Else cells tell that close on their line.
+    return any(('""' in cell[1:-1] or '\\"' in cell) and _WHOLE.fullmatch(cell) for cell in raw)
 
 
 def _is_quoted(cell: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
 from itertools import zip_longest
 from typing import Any
 
@@ -45,6 +45,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 #: A string, or as much of one as is on the line, and brackets; possessive, so linear.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]')
 
+
+#: What stands behind a key, and behind the bracket of an array of objects.
+_IS_KEY, _BEGINS = re.compile(r"\s*:"), re.compile(r"\s*\{")
 
 #: Keys of arrays of objects in a task or an answer, which are no rows.
 _OF_TASK = {"annotations", "completions", "responses", "predictions", "drafts", "options"}
@@ -93,7 +96,7 @@ class JsonLines(LineFormat):
         first = self.file.first_line() or ""
         if _ARRAY.match(first):
             yield from self._of_items(array_items(self.file.runs(), self.file.name))
-        elif key := _key_of_rows(self.file.head):
+        elif key := _key_of_rows(self.file.head, self._text_names()):
             self.file.notes.append(f"rows read from the array {shown(key)}")
             items = array_items(self.file.runs(), self.file.name, key, alone=True)
             yield from self._of_items(items)
@@ -110,6 +113,12 @@ class JsonLines(LineFormat):
             yield from super().blocks()
         if self.keys is None and self._unasked:
             self.file.named(*self._unasked)  # says which columns there are
+
+    def _text_names(self) -> set[str]:
+        """What the column of texts may be called."""
+        wanted = self.file.wanted
+        named = (wanted.text_column, (wanted.known or Known()).text)
+        return {*TEXT_NAMES, *(name.strip().casefold() for name in named if isinstance(name, str))}
 
     def _of_items(self, items: Iterable[tuple[int, str]]) -> Iterator[Block]:
         """The rows of objects, given by their line and text."""
@@ -177,6 +186,8 @@ class JsonLines(LineFormat):
         left_out = tool or record.keys() <= self._first
         if self.file.wanted.labelled and len(self.keys) > 1 and left_out:
             record.setdefault(self.keys[1], "")
+        if tool and "annotator" in (self.file.columns or {}):  # one that is not named
+            record.setdefault("annotator", "")
         if record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
         text = json_value(record, self.keys[0], where)
@@ -297,10 +308,36 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return record, ""
 
 
-def _key_of_rows(head: Sequence[str]) -> str:
+def _key_of_rows(head: Sequence[str], names: Collection[str] = TEXT_NAMES) -> str:
     """The key of the array that holds all rows, of a file which is one object on one line or on
-    several; "" for another file, and for a task of an annotation tool."""
+    several; "" for JSON lines, another file, and for a task of an annotation tool.
+
+    names: of columns of texts, which a row has.
+    """
     lines = [line for line in head if line.strip()]
+    depth, last = 0, ""
+    found: str | None = None
+    for at, line in enumerate(lines):
+        for match in _TOKEN.finditer(line):
+            token = match[0]
+            if token in ("{", "["):
+                depth += 1
+                if depth == 2 and token == "[" and found is None:
+                    begins = _BEGINS.match(line, match.end()) or (
+                        not line[match.end() :].strip()
+                        and "".join(lines[at + 1 : at + 3]).lstrip().startswith("{")
+                    )
+                    found = last if begins else None
+            elif token in ("}", "]"):
+                depth -= 1
+                if not depth and at + 1 < len(lines):
+                    return ""  # an object a line
+            elif depth == 1 and _IS_KEY.match(line, match.end()):
+                last = token.strip('"')
+                if last.strip().casefold() in names:
+                    return ""
+    if found is None or found.casefold() in _OF_TASK:
+        return ""
     if len(lines) == 1:
         try:
             record = _DECODER.decode(lines[0].strip())
@@ -308,26 +345,7 @@ def _key_of_rows(head: Sequence[str]) -> str:
             return ""
         if not isinstance(record, dict) or flattened(record)[1]:
             return ""
-        if not TEXT_NAMES.isdisjoint(key.strip().casefold() for key in record):
-            return ""
-    last, depth = "", 0
-    for at, line in enumerate(lines):
-        for match in _TOKEN.finditer(line):
-            token, rest = match[0], line[match.end() :]
-            if token in ("{", "["):
-                depth += 1
-                begins = "".join([rest, *lines[at + 1 : at + 3]]).lstrip().startswith("{")
-                if depth == 2 and token == "[" and begins:
-                    return "" if last.casefold() in _OF_TASK else last
-            elif token in ("}", "]"):
-                depth -= 1
-            elif depth == 1 and rest.lstrip().startswith(":"):
-                last = token.strip('"')
-                if last.strip().casefold() in TEXT_NAMES:
-                    return ""
-        if not depth:
-            return ""
-    return ""
+    return found
 
 
 def _rows_of_columns(head: Sequence[str]) -> list[dict[str, Any]]:
@@ -347,10 +365,17 @@ def _rows_of_columns(head: Sequence[str]) -> list[dict[str, Any]]:
     if all(isinstance(column, dict) and column.keys() == cells[0].keys() for column in cells):
         if all(map(str.isdecimal, columns)):
             return cells
+        if _named(cells[0]) and not _named(columns):
+            return []  # rows under names of their own
         cells = [[column[key] for key in cells[0]] for column in cells]
     if not all(isinstance(column, list) and len(column) == len(cells[0]) > 1 for column in cells):
         return []
     return [dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _named(keys: Iterable[str]) -> bool:
+    """Whether a column of texts is among them."""
+    return not TEXT_NAMES.isdisjoint(key.strip().casefold() for key in keys)
 
 
 def _of_all_rows(record: dict[str, Any]) -> str:
@@ -495,6 +520,7 @@ def array_items(
                             0,
                         )
                     wanted = last == f'"{key}"' if key else not inside
+                    wanted = wanted and (not alone or inside == [None])
                     if alone and token == "{" and inside == [None, False]:
                         raise _broken(name, number, f"objects in another array than {shown(key)}")
                     inside.append(wanted if token == "[" else None)
@@ -506,6 +532,13 @@ def array_items(
                         yield start, "\n".join(item)
                         depth, found = 0, True
                     inside.pop()
+                elif (
+                    alone
+                    and inside == [None]
+                    and token.strip('" ').casefold() in TEXT_NAMES
+                    and _IS_KEY.match(line, match.end())
+                ):
+                    raise _broken(name, number, f"{shown(token)} beside the array {shown(key)}")
                 last = token
             check_between(number, line[done:])
             if depth:

@@ -701,7 +701,9 @@ def _whole_lines(chunks: Iterator[bytes], quoted: bool = False) -> Iterator[byte
         yield b"".join(pieces) if several else b"".join(pieces).removesuffix(b"\r")
 
 
-#: A string of JSON, or as much of one as there is, and an object that another thing follows.
+#: What goes before the end of a string of JSON or of a piece of one; a whole string, or as much of
+#: one as there is, and an object that another thing follows.
+_IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _OF_JSON = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|\},', re.DOTALL)
 
 
@@ -717,23 +719,26 @@ def _objects_on_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield head
         yield from chunks
         return
-    rest = b""
+    rest, within = b"", False  # what may go on in the next piece, and whether that is in a string
     for chunk in chain([head], chunks):
         piece = rest + chunk
         parts: list[bytes] = []
-        done, cut = 0, len(piece) - piece.endswith(b"}")  # a comma may follow
-        for match in _OF_JSON.finditer(piece):
+        done = begin = 0
+        if within:
+            begin = _IN_STRING.match(piece).end()  # type: ignore[union-attr]
+            within = not piece.startswith(b'"', begin)
+            begin += not within
+        for match in () if within else _OF_JSON.finditer(piece, begin):
             if match[0] == b"},":
                 parts += [piece[done : match.end()], b"\n"]
                 done = match.end()
-            elif not match[1]:  # the string goes on
-                cut = match.start()
+            else:
+                within, begin = not match[1], match.end()
+        # A backslash of a string goes with what it escapes; a comma may follow an object.
+        cut = begin if within else len(piece) - piece.endswith(b"}")
         yield b"".join([*parts, piece[done:cut]])
         rest = piece[cut:]
-        if len(rest) > LONGEST:
-            break
     yield rest
-    yield from chunks
 
 
 def _split(block: bytes) -> list[bytes]:

@@ -119,6 +119,10 @@ class WhatsApp(TextFormat):
         return text[: text.rfind("<")] if text.endswith(">") and "<" in text else text
 
 
+#: Types of messages in which somebody says something, of Telegram and of Messenger.
+_SAID = ("message", "Generic", "Share", "text", "link")
+
+
 class Telegram(TextFormat):
     """`result.json` of a Telegram export, of one chat or of all, or a chat as Messenger and
     Instagram export it: a message a row."""
@@ -145,7 +149,7 @@ class Telegram(TextFormat):
                     )
                 )
                 continue
-            if message.get("type", "message") == "message":
+            if message.get("type", "message") in _SAID:
                 parts = message["text"] if "text" in message else _of_meta(message)
                 parts = [parts] if isinstance(parts, str) else parts
                 plain = [p if isinstance(p, str) else _linked(p) for p in parts or ()]

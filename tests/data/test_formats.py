@@ -658,6 +658,54 @@ def test_stray_quotes_between_tabs_make_no_rows_one(texts, first):
     assert (read.texts, read.labels) == (texts, [label for _, label in cells])
 
 
+def test_lists_of_objects_in_json_lines_are_no_rows(tmp_path):
+    rows = [
+        {"comments": [{"text": "c", "label": "z"}], "text": f"kan {n}", "label": "ab"[n % 2]}
+        for n in range(3)
+    ]
+    assert read_labelled(json_lines(tmp_path, rows)).texts == ["kan 0", "kan 1", "kan 2"]
+    one = json_lines(tmp_path, [{"comments": [{"text": "c"}], "kelma": "kan"}])
+    assert read_texts(one, "kelma").texts == ["kan"]
+    pretty = write(tmp_path, "x.json", json.dumps(rows[0], indent=1))
+    assert "an object that does not end on its line" in refusal(pretty)
+    later = {"comments": rows[0]["comments"] * 9000, "text": "kan"}
+    assert "'\"text\"' beside the array 'comments'" in refusal(
+        write(tmp_path, "later.json", json.dumps(later, indent=1))
+    )
+
+
+def test_rows_under_names_of_their_own_are_told_what_to_be(tmp_path):
+    path = write(tmp_path, "x.json", json.dumps({f"id {n}": row for n, row in enumerate(WITHIN)}))
+    assert "all rows in one object" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [['"C:\\" is a path', "pos"], ["foo", "neg"], ['zzz "', "neg"]],
+        [["kan", "a"], ['"foo \\"no\\" bar', "b"], ["had", "a"]],
+    ],
+)
+def test_backslashes_before_stray_quotes_between_tabs_tell_nothing(tmp_path, rows):
+    lines = ["\t".join(row) for row in [["text", "label"], *rows]]
+    path = write(tmp_path, "x.tsv", "\n".join(lines))
+    assert read_labelled(path).texts == [text for text, _ in rows]
+
+
+def test_rows_that_escaped_quotes_may_have_made_one_are_told(tmp_path):
+    path = write(tmp_path, "x.csv", 'text,label\n"open \\"x,pos\nfoo 5",neg\nkan,pos\n')
+    assert any("lines 2 to 3 are one row" in note for note in read_labelled(path).notes)
+
+
+def test_a_record_of_prodigy_without_an_annotator(tmp_path):
+    rows = [
+        {"text": f"kan {n}", "label": "ab"[n % 2], "answer": "accept", "_annotator_id": "x"}
+        for n in range(4)
+    ]
+    del rows[2]["_annotator_id"]
+    assert read_labelled(json_lines(tmp_path, rows)).labels == ["a", "b", "a", "b"]
+
+
 def test_a_folder_for_each_class(tmp_path):
     for label, texts in {"neg": ["khayb", "naïf\nbzaf "], "pos": ["زوين", "mzyan"]}.items():
         (tmp_path / "set" / label).mkdir(parents=True)
@@ -727,6 +775,7 @@ def test_a_chat_as_messenger_exports_it(tmp_path):
     messages = [
         {"sender_name": "a", "timestamp_ms": 1, "content": text} for text in bytes_as_characters
     ]
+    messages[0]["type"] = "Generic"
     messages += [{"sender_name": "a", "photos": []}, {"sender_name": "b", "content": "naïf à"}]
     chat = {"participants": [{"name": "a"}, {"name": "b"}], "messages": messages}
     path = write(tmp_path, "message_1.json", json.dumps(chat, indent=2))
