@@ -326,10 +326,10 @@ def pool(
 ) -> None:
     """Gather unlabelled text from FILEs into one file, one sentence or post a line.
 
-    FILEs may be text, tables, JSON, subtitles (.srt, .vtt), WhatsApp or Telegram exports and
-    MediaWiki dumps, also as .gz, .bz2 or in a .zip. Markup, addresses and handles are removed;
-    repeats, near repeats, texts of --leave-out and lines unlike --like are dropped. Repeat an
-    interrupted command to resume it.
+    FILEs may be text, tables, JSON, subtitles (.srt, .vtt), exports of WhatsApp, Telegram,
+    Messenger and Twitter, MediaWiki dumps, also as .gz, .bz2 or in a .zip. Markup, addresses and
+    handles are removed; repeats, near repeats, texts of --leave-out and lines unlike --like are
+    dropped. Repeat an interrupted command to resume it.
     """
     from superconext.core.errors import DataError
     from superconext.core.locks import only_writer
@@ -348,9 +348,11 @@ def pool(
     with only_writer(lock, Path(out), progress.say, "what it wrote is kept", remove=True):
         report = as_usage(make_pool, request, progress)
     if lost := sum(source["unreadable"] for source in report["sources"]):
+        coded = any("UTF-8" in why for why in report["dropped"].get("unreadable", ()))
+        mend = f"; expected text in {options['encoding'] or 'UTF-8'}: check them, or name another"
         progress.warn(
-            f"left out {plural(lost, 'line')} that cannot be read; expected text in "
-            f"{options['encoding'] or 'UTF-8'}: check them, or name another --encoding"
+            f"left out {plural(lost, 'line')} that cannot be read"
+            + (f"{mend} --encoding" if coded or options["encoding"] else ": see why")
         )
     if as_json:
         echo_json(report)
