@@ -390,6 +390,7 @@ def open_bytes(name: str, suffix: str, data: bytes) -> OpenFile:
 
 
 _ANOTHER = "name the file of the texts"
+_EXPORT = "export its table as .csv"
 
 #: How files of other kinds begin, what they are, and what to do. What a text may begin with too is
 #: followed by a NUL byte, which no text has.
@@ -410,8 +411,12 @@ _OTHER_KINDS = (
     (rb"\0{3}.ftyp", "audio or video (MP4)", _ANOTHER),
     (rb"\x1aE\xdf\xa3", "video (Matroska or WebM)", _ANOTHER),
     (rb"7z\xbc\xaf|Rar!\x1a\x07|\xfd7zXZ\0|\x28\xb5\x2f\xfd", "a packed file", "unpack it"),
-    (rb"SQLite format 3\0", "a database (SQLite)", "export its table as .csv"),
+    (rb"SQLite format 3\0", "a database (SQLite)", _EXPORT),
     (rb"\x93NUMPY", "an array of NumPy", _ANOTHER),
+    (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file (.xls)", "save it as .xlsx or .csv"),
+    (rb"\$FL[23]@\(#\)|<stata_dta>|HEADER RECORD\*", "data of SPSS, Stata or SAS", _EXPORT),
+    (rb"\x89HDF\r\n|RDX[23]\n|X\n\0", "data of HDF5 or R", _EXPORT),
+    (rb"\x80[\x02-\x05](?=.*\0)", "a pickle", "write it as .csv or Parquet"),
 )
 
 #: What a download may leave in place of the file.

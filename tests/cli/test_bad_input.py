@@ -95,6 +95,10 @@ OTHER_KINDS = {
     "audio (MP3)": b"ID3\x04\0\0\0\0\x02",
     "audio (WAV)": b"RIFF$\x08\0\0WAVEfmt ",
     "audio or video (MP4)": b"\0\0\0\x20ftypisom",
+    "an old Office file (.xls)": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0",
+    "data of SPSS, Stata or SAS": b"$FL2@(#) SPSS DATA FILE\0",
+    "data of HDF5 or R": b"\x89HDF\r\n\x1a\n",
+    "a pickle": b"\x80\x04\x95\0",
     "a packed file": b"7z\xbc\xaf\x27\x1c\0\x04",
 }
 
