@@ -350,8 +350,8 @@ def _key_of_rows(head: Sequence[str], names: Collection[str] = TEXT_NAMES) -> st
 
 def _rows_of_columns(head: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of a file whose only line is an object of columns: lists of as many cells each, as
-    `datasets` has them, or objects of the same keys, as pandas writes them, which may be numbered
-    rows as well; else none."""
+    `datasets` has them, or objects of the same keys, as pandas writes them, which may be rows
+    under their numbers or names as well; else none."""
     lines = [line for line in head if line.strip()]
     if len(lines) != 1 or not re.match(r'\s*\{\s*"(?:[^"\\]|\\.)*+"\s*:\s*[\[{]', lines[0]):
         return []
@@ -363,10 +363,8 @@ def _rows_of_columns(head: Sequence[str]) -> list[dict[str, Any]]:
     if not len(cells) > 1 or flattened(columns)[1] or {"columns", "data"} <= columns.keys():
         return []
     if all(isinstance(column, dict) and column.keys() == cells[0].keys() for column in cells):
-        if all(map(str.isdecimal, columns)):
-            return cells
-        if _named(cells[0]) and not _named(columns):
-            return []  # rows under names of their own
+        if all(map(str.isdecimal, columns)) or (_named(cells[0]) and not _named(columns)):
+            return cells  # rows under numbers, or under names of their own
         cells = [[column[key] for key in cells[0]] for column in cells]
     if not all(isinstance(column, list) and len(column) == len(cells[0]) > 1 for column in cells):
         return []

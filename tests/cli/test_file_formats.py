@@ -521,7 +521,6 @@ ONE_A_ROW = 'all rows in one object, expected {"text": "...", "label": "..."} fo
         ({"train": ROWS, "test": ROWS}, None, "found objects in another array than 'train'"),
         ({"train": ROWS, "test": ROWS}, 2, "found objects in another array than 'train'"),
         ({row["text"]: row["label"] for row in ROWS}, None, ONE_A_ROW),
-        ({f"row {n}": row for n, row in enumerate(ROWS)}, None, ONE_A_ROW),
         ({"columns": ["text"], "data": [[row["text"]] for row in ROWS]}, None, ONE_A_ROW),
         ({"pos": [row["text"] for row in ROWS]}, None, ONE_A_ROW),
         (ROWS[0], 2, "line 1: found an object that does not end on its line"),

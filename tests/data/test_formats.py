@@ -674,9 +674,11 @@ def test_lists_of_objects_in_json_lines_are_no_rows(tmp_path):
     )
 
 
-def test_rows_under_names_of_their_own_are_told_what_to_be(tmp_path):
-    path = write(tmp_path, "x.json", json.dumps({f"id {n}": row for n, row in enumerate(WITHIN)}))
-    assert "all rows in one object" in refusal(path)
+def test_rows_under_names_of_their_own(tmp_path):
+    document = {f"-N{n}x": row for n, row in enumerate(WITHIN)}
+    assert read_labelled(write(tmp_path, "x.json", json.dumps(document))).labels == [*"abab"]
+    document["-N2x"] = {"text": "zwin"}
+    assert "all rows in one object" in refusal(write(tmp_path, "y.json", json.dumps(document)))
 
 
 @pytest.mark.parametrize(
