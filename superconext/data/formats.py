@@ -114,7 +114,12 @@ class QuotedRecord:
                     continue
                 self.open, self.opened = [], number
                 position += 1
-            close = self._close(line, position)
+            if self.escaped:
+                close = self._close(line, position)
+            else:
+                close = line.find('"', position)
+                while close >= 0 and line.startswith('""', close):
+                    close = line.find('"', close + 2)
             self.open.append(line[position:] if close < 0 else line[position:close])
             if close < 0:
                 return False
@@ -137,10 +142,11 @@ class QuotedRecord:
                 )
 
     def _close(self, line: str, position: int) -> int:
-        """Where the quote stands that closes a cell which is open from here on; -1 for nowhere."""
+        """Where the quote stands that closes a cell which is open from here on, where quotes may be
+        escaped or doubled; -1 for nowhere."""
         close = line.find('"', position)
         while close >= 0:
-            if self.escaped and (close - len(line[position:close].rstrip("\\")) - position) % 2:
+            if (close - len(line[position:close].rstrip("\\")) - position) % 2:
                 position = close + 1
             elif line.startswith('""', close):
                 position = close + 2
