@@ -16,7 +16,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 from typing import Any
 
 from superconext.core.errors import DataError, plural
@@ -325,6 +325,9 @@ FASTTEXT_PREFIX = "__label__"
 #: Blank lines at the head of a table that are held back until a row tells its columns, about.
 _MOST_BLANK = 1 << 16
 
+#: Texts of several lines that are looked at for rows in them.
+_MOST_SPANS = 10_000
+
 #: First lines of plain text that tell a table.
 _FIRST = 200
 
@@ -407,19 +410,46 @@ class FastText(LineFormat):
         return rest.rstrip(), head[len(FASTTEXT_PREFIX) :]
 
 
+class _Joined:
+    """Finds rows that a stray quote has made one: inside a text, a label ends or begins a line."""
+
+    def __init__(self, separator: str) -> None:
+        self.separator = separator
+        self.labels: set[str] = set()
+        self.texts: list[tuple[int, list[str]]] = []
+
+    def add(self, block: Block) -> None:
+        self.labels.update(label.strip() for label in block.labels if label.strip())
+        if block.labels:
+            pairs = zip(block.lines, block.texts, strict=True)
+            some = ((line, text.split("\n")) for line, text in pairs if "\n" in text)
+            self.texts += islice(some, _MOST_SPANS - len(self.texts))
+
+    def places(self) -> Places:
+        """The lines that such rows begin on."""
+        found, mark = Places(), self.separator
+        for line, (*others, last) in self.texts:
+            ends = (one.rpartition(mark)[2] for one in others if mark in one)
+            begins = (one.partition(mark)[0] for one in [*others[1:], last] if mark in one)
+            if any(cell.strip(' "') in self.labels for cell in chain(ends, begins)):
+                found.add(line)
+        return found
+
+
 class TableFormat(FileFormat):
     """Rows of cells that a character separates, without quoting, with or without a header.
 
     Attributes:
         separator: the character. separator_name: the same in words, for messages.
-        quoted: whether quotes can keep a separator inside a cell.
+        quoted: whether quotes can keep a separator inside a cell. told_of_rows: whether rows that
+            they may have made one were told of.
         read_as: the note on a separator that was found by looking.
     """
 
     separator = "\t"
     separator_name = "tab"
     read_as = ""
-    quoted = False
+    quoted = told_of_rows = False
 
     def records(self) -> Records:
         """The cells of every row, the header among them, with the lines they start on."""
@@ -431,7 +461,7 @@ class TableFormat(FileFormat):
         given = 0
         columns: Columns | None = None
         width = named = 0
-        nameless = Places()
+        nameless, joined = Places(), _Joined(self.separator)
         for columns, numbers, cells in self._with_columns():
             if not width:
                 first = self._first_filled(cells) or 0
@@ -451,7 +481,15 @@ class TableFormat(FileFormat):
                     nameless.add(number)
             block = self._rows(columns, width, numbers, cells)
             given += len(block)
+            if self.quoted:
+                joined.add(block)
             yield block
+        if (places := joined.places()).count and not self.told_of_rows:
+            file.notes.append(
+                f"{WARNING}{plural(places.count, 'row')} with a line that ends or begins with a "
+                f"label, as rows do ({places}): if a quote has made one row of several, double or "
+                "remove it"
+            )
         if nameless.count:
             file.notes.append(
                 f"{WARNING}{plural(nameless.count, 'row')} with cells under no name ({nameless}), "
@@ -664,7 +702,6 @@ class QuotedTable(TableFormat):
     """
 
     quoted = True
-    told_of_rows = False
 
     def records(self) -> Records:
         if not self.quoted:

@@ -699,6 +699,20 @@ def test_rows_that_escaped_quotes_may_have_made_one_are_told(tmp_path):
     assert any("lines 2 to 3 are one row" in note for note in read_labelled(path).notes)
 
 
+@pytest.mark.parametrize("head", ["text,label", "label,text", "id,text,label"])
+def test_two_rows_that_stray_quotes_make_one_are_told(tmp_path, head):
+    rows = [{"id": str(n), "text": f"kan, {n} had", "label": "ab"[n % 2]} for n in range(6)]
+    rows[2]["text"], rows[3]["text"] = '"kan had', 'had kan"'
+    quoted = [row | {"text": f'"{row["text"]}"'} if "," in row["text"] else row for row in rows]
+    lines = [",".join(row[name] for name in head.split(",")) for row in quoted]
+    read = read_labelled(write(tmp_path, "x.csv", "\n".join([head, *lines])))
+    told = [note for note in read.notes if "ends or begins with a label" in note]
+    assert len(read.texts) == 5 and len(told) == 1 and "1 row with" in told[0] and "4" in told[0]
+    good = [["text", "label"], ["one,\ntwo, three", "a"], ["c\nd", "b"]]
+    kept = read_labelled(write(tmp_path, "y.csv", "".join(table_lines(good, ","))))
+    assert not any("begins with a label" in note for note in kept.notes)
+
+
 def test_a_record_of_prodigy_without_an_annotator(tmp_path):
     rows = [
         {"text": f"kan {n}", "label": "ab"[n % 2], "answer": "accept", "_annotator_id": "x"}
