@@ -289,10 +289,13 @@ class Sentences:
             for path in self.lines.paths:
                 if not all(map(os.path.isfile, files_of(path))):  # or a text too long for a name
                     _refuse_sentence(path)
-                    found = "is a folder" if os.path.isdir(path) else "no such file"
+                    found, mend = "no such file", "check the path"
+                    if os.path.isdir(path):
+                        found = "is a folder"
+                        mend = "superconext data pool FILES --out FILE makes one of many"
                     raise DataError(
                         f"{str(path)[:200]}: {found}; expected a file with one sentence a "
-                        "line: check the path"
+                        f"line: {mend}"
                     )
                 facts += [*map(file_sha256, files_of(path)), path.suffixes]
             if self.left_out:

@@ -59,6 +59,9 @@ def test_the_path_of_no_file_is_told_as_one(tmp_path, name):
     model = SuperConTextClassifier(unlabelled=[tmp_path / name], vector_dimension=4)
     with pytest.raises(DataError, match=f"{name}: no such file"):
         model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
+    (tmp_path / name).mkdir()
+    with pytest.raises(DataError, match=r"is a folder.*superconext data pool"):
+        model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
 
 
 def test_much_text_in_another_encoding_is_not_learned_from(tmp_path):
