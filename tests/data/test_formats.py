@@ -153,12 +153,16 @@ def test_csv_quote_never_closed_names_the_line_where_it_opened(tmp_path):
 def test_rows_that_stray_quotes_make_one_are_told(tmp_path, mark):
     rows = [[f"sentence {row}", "pq"[row % 2], str(row)] for row in range(30)]
     rows[12][0], rows[20][0] = '"sentence 12', 'sentence 20"'
-    lines = [mark.join(row) for row in [["text", "label", "id"], *rows]]
+    rows = [[*row, row[1]] for row in rows]
+    lines = [mark.join(row) for row in [["text", "label", "id", "again"], *rows]]
     corpus = read_labelled(write(tmp_path, "a.csv", "\n".join(lines)))
-    assert len(corpus) == 30 - 8
+    assert len(corpus) == 30 - 8 and sum("one row" in note for note in corpus.notes) == 1
+    assert not any("begins with a label" in note for note in corpus.notes)
     (note,) = (note for note in corpus.notes if "are one row" in note)
     assert note.startswith(f"{WARNING}lines 14 to 22 are one row, as a quote opens")
-    prose = f'"first line{mark} of three\nthe second one\nthe third one\nthe last"{mark}p{mark}1'
+    prose = (
+        f'"first line{mark} of three\nthe second one\nthe third one\nthe last"{mark}p{mark}1{mark}p'
+    )
     corpus = read_labelled(write(tmp_path, "b.csv", "\n".join([*lines[:10], prose])))
     assert not any("one row" in note for note in corpus.notes)
 
@@ -206,6 +210,12 @@ def test_all_rows_in_one_object_are_read_by_columns_or_numbers(tmp_path, documen
     assert (rows.texts, rows.labels) == (["zwin", "mzyan"], ["1", "0"])
     told = refusal(path)
     assert "an empty text (1 row" in told
+
+
+def test_numbered_rows_may_have_other_names(tmp_path):
+    rows = {str(n): {"kelma": f"kan {n}", "naw3": "ab"[n]} for n in range(2)}
+    read = read_labelled(write(tmp_path, "x.json", json.dumps(rows)), "kelma", "naw3")
+    assert (read.texts, read.labels) == (["kan 0", "kan 1"], ["a", "b"])
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.sampled_from(["x", "y"])), min_size=1))
@@ -676,6 +686,18 @@ def test_lists_of_objects_in_json_lines_are_no_rows(tmp_path):
     )
 
 
+@pytest.mark.parametrize("key", ["comments", "options"])
+def test_lists_of_objects_beside_an_unknown_text_are_no_rows(tmp_path, key):
+    row = {key: [{"text": "c", "label": "z"}], "kelma": "kan"}
+    for count in (3,) if key == "comments" else (3, 1):
+        assert f"all rows inside '{key}'" in refusal(json_lines(tmp_path, [row] * count))
+
+
+def test_rows_are_in_the_array_of_the_object_itself(tmp_path):
+    document = {"rows": WITHIN, "about": {"rows": [{"text": "no", "label": "z"}]}}
+    assert read_labelled(write(tmp_path, "x.json", json.dumps(document))).labels == [*"abab"]
+
+
 def test_rows_under_names_of_their_own(tmp_path):
     document = {f"-N{n}x": row for n, row in enumerate(WITHIN)}
     assert read_labelled(write(tmp_path, "x.json", json.dumps(document))).labels == [*"abab"]
@@ -688,6 +710,7 @@ def test_rows_under_names_of_their_own(tmp_path):
     [
         [['"C:\\" is a path', "pos"], ["foo", "neg"], ['zzz "', "neg"]],
         [["kan", "a"], ['"foo \\"no\\" bar', "b"], ["had", "a"]],
+        [['"he ""said', "pos"], ["foo", "neg"], ['zzz"', "neg"]],
     ],
 )
 def test_backslashes_before_stray_quotes_between_tabs_tell_nothing(tmp_path, rows):
