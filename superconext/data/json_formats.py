@@ -463,7 +463,8 @@ def _responses(responses: Any) -> dict[str, _Answers]:
     """The submitted answers to each question, of Argilla 2 (by question) or 1 (by annotator)."""
     votes: dict[str, _Answers] = {}
     if isinstance(responses, dict):
-        pairs = [(q, a) for q, answers in responses.items() for a in answers or ()]
+        listed = {q: a if isinstance(a, list) else [] for q, a in responses.items()}
+        pairs = [(q, a) for q, answers in listed.items() for a in answers]
     else:
         pairs = [
             (question, {"user_id": entry.get("user_id"), **answer, "status": entry.get("status")})

@@ -151,8 +151,8 @@ class Telegram(TextFormat):
                 continue
             if message.get("type", "message") in _SAID:
                 parts = message["text"] if "text" in message else _of_meta(message)
-                parts = [parts] if isinstance(parts, str) else parts
-                plain = [p if isinstance(p, str) else _linked(p) for p in parts or ()]
+                parts = parts if isinstance(parts, list) else [parts]
+                plain = [p if isinstance(p, str) else _linked(p) for p in parts]
                 yield number, "".join(plain).replace("\0", " ")
 
 
@@ -172,7 +172,7 @@ def _linked(part: object) -> str:
     hidden = ("link", "email", "phone", "mention", "mention_name", "bank_card")
     if not isinstance(part, dict) or part.get("type") in hidden:
         return " "
-    return str(part.get("text", ""))
+    return str(part.get("text") or "")
 
 
 class MediaWiki(TextFormat):

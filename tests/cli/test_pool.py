@@ -524,3 +524,18 @@ def test_no_hash_is_forgotten_as_their_table_grows():
     assert all(key in hashes for key in keys)
     assert not any(draw.getrandbits(64) in hashes for _ in range(1000))
     assert not any(hashes.add(key) for key in keys)
+
+
+def test_each_line_left_out_is_counted_under_the_first_reason(tmp_path):
+    lines = ["kan had bzaf", "seul", "seul", "kan had bzaf", "12 34 56", "123 zwin had", "un 2"]
+    path = write(tmp_path / "a.txt", "\n".join(lines).encode() + b"\n\xff\xe0 bad bytes\n")
+    kept, (row,) = pooled(tmp_path, path, "--no-near")
+    assert kept == ["kan had bzaf", "123 zwin had"]
+    counts = {"read": 8, "kept": 2, "short": 4, "repeat": 1, "unreadable": 1}
+    assert {name: row[name] for name in counts} == counts
+
+
+def test_a_line_shown_as_left_out_is_shown_once(tmp_path):
+    path = write(tmp_path / "a.txt", "kan had bzaf\n" * 5)
+    said = call_main("data", "pool", path, "--out", tmp_path / "pool.txt", "--json")
+    assert json.loads(said.out)["dropped"] == {"repeat": ["kan had bzaf"]}

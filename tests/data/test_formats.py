@@ -18,6 +18,7 @@ from superconext.core.errors import DataError, MissingExtraError
 from superconext.core.progress import WARNING
 from superconext.data import json_formats
 from superconext.data import lines as file_lines
+from superconext.data.columns import Known
 from superconext.data.file_format import RowFile, Wanted
 from superconext.data.formats import Csv, Tsv, table_lines
 from superconext.data.json_formats import JsonLines
@@ -978,3 +979,290 @@ def test_a_lone_carriage_return_in_a_cell_does_not_end_its_line():
     assert list(csv.reader(io.StringIO("".join(lines), newline=""))) == [
         [str(cell) for cell in row] for row in rows
     ]
+
+
+def test_a_choice_that_is_made_twice_is_one_label(tmp_path):
+    rows = [task("a", "pos"), task("b", "neg")]
+    rows[0]["annotations"][0]["result"] *= 2
+    assert read_labelled(json_lines(tmp_path, rows)).labels == ["pos", "neg"]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"annotation_agent": "me"}, {"inputs": None}, {"inputs": {"text": "kan"}, "text": "x"}],
+)
+def test_the_text_of_old_argilla_is_among_its_inputs_or_beside_them(tmp_path, others):
+    rows = [{"text": "kan", **others, "annotation": label} for label in "ab"]
+    read = read_labelled(json_lines(tmp_path, rows))
+    assert (read.texts, read.labels) == (["kan", "kan"], ["a", "b"])
+    assert "read as an export of Argilla" in read.notes
+
+
+def test_a_table_with_a_column_of_answers_is_no_export_of_prodigy(tmp_path):
+    rows = [
+        {"sentence": f"kan {n}", "label": "ab"[n % 2], "answer": ("accept", "reject")[n % 2]}
+        for n in range(4)
+    ]
+    assert read_labelled(json_lines(tmp_path, rows)).labels == ["a", "b", "a", "b"]
+
+
+def test_old_doccano_has_an_empty_list_where_nobody_labelled(tmp_path):
+    rows = [{"id": n, "data": f"kan {n}", "label": ["a"] * (n != 1)} for n in range(3)]
+    read = read_labelled(json_lines(tmp_path, rows), drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["kan 0", "kan 2"], ["a", "a"])
+
+
+def test_a_column_called_data_is_no_text_beside_one_called_text(tmp_path):
+    rows = [{"text": f"kan {n}", "data": "web", "label": ["ab"[n % 2]]} for n in range(2)]
+    assert read_labelled(json_lines(tmp_path, rows)).texts == ["kan 0", "kan 1"]
+
+
+def test_a_field_of_argilla_may_begin_with_the_name_of_a_question(tmp_path):
+    rows = [
+        {
+            "sentence": f"kan {n}",
+            "sent.responses": ["ab"[n % 2]],
+            "sent.responses.users": ["x"],
+            "sent.responses.status": ["submitted"],
+        }
+        for n in range(2)
+    ]
+    read = read_labelled(json_lines(tmp_path, rows))
+    assert (read.texts, read.labels) == (["kan 0", "kan 1"], ["a", "b"])
+
+
+def test_a_question_of_argilla_that_nobody_answered_may_be_null(tmp_path):
+    given = [[{"value": "a"}], None, [{"value": "b"}]]
+    rows = [{"fields": {"text": f"kan {n}"}, "responses": {"q": g}} for n, g in enumerate(given)]
+    read = read_labelled(json_lines(tmp_path, rows), drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["kan 0", "kan 2"], ["a", "b"])
+
+
+def test_answers_that_argilla_1_discarded_are_no_labels(tmp_path):
+    of = [("a", "submitted"), ("b", "discarded"), ("b", "submitted"), ("a", "draft")]
+    rows = [
+        {
+            "fields": {"text": f"kan {n}"},
+            "responses": [{"values": {"q": {"value": label}}, "status": status}],
+        }
+        for n, (label, status) in enumerate(of)
+    ]
+    read = read_labelled(json_lines(tmp_path, rows), drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["kan 0", "kan 2"], ["a", "b"])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_column_by_number_behind_a_list_of_objects(tmp_path, count):
+    rows = [{"replies": [{"n": 1}], "kelma": f"kan {n}"} for n in range(count)]
+    read = read_texts(json_lines(tmp_path, rows), 2)
+    assert read.texts == [row["kelma"] for row in rows]
+
+
+def test_one_record_of_old_argilla_with_predictions_is_one_row(tmp_path):
+    record = {
+        "inputs": {"text": "kan had"},
+        "prediction": [{"label": "b", "score": 0.9}],
+        "annotation": "a",
+    }
+    read = read_labelled(json_lines(tmp_path, [record]))
+    assert (read.texts, read.labels) == (["kan had"], ["a"])
+
+
+def test_rows_beside_their_columns_as_pandas_splits_them_are_refused(tmp_path):
+    split = {"columns": ["text", "label"], "index": [0, 1], "data": [["kan", "a"], ["had", "b"]]}
+    told = refusal(write(tmp_path, "x.json", json.dumps(split)))
+    assert "all rows in one object" in told and "orient='records'" in told
+
+
+def test_a_long_array_of_objects_on_several_lines_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_formats, "LONGEST", 60)
+    rows = [{"text": f"row {n}", "label": "pq"[n % 2]} for n in range(9)]
+    path = write(tmp_path, "a.json", json.dumps(rows, indent=1))
+    assert read_labelled(path).texts == [row["text"] for row in rows]
+
+
+def test_an_answer_to_another_question_is_not_passed_over(tmp_path):
+    tasks = [answered("a", about="no"), answered("b", mood="pos"), answered("c", about="yes")]
+    told = refusal(json_lines(tmp_path, tasks), drop_unlabelled=True)
+    assert "line 2: found answers to several questions ('about', 'mood')" in told
+
+
+def test_an_answer_below_rows_of_another_kind_is_not_passed_over(tmp_path):
+    rows = [{"text": "a", "label": "neg"}, answered("b", mood="pos")]
+    told = refusal(json_lines(tmp_path, rows), drop_unlabelled=True)
+    assert "line 2: found answers to several questions ('mood')" in told
+
+
+def test_the_question_that_a_run_was_trained_on_needs_no_naming(tmp_path):
+    tasks = [answered(text, about="no", mood=mood) for text, mood in (("a", "pos"), ("b", "neg"))]
+    path = json_lines(tmp_path, tasks)
+    assert read_labelled(path, known=Known(text="text", label="mood")).labels == ["pos", "neg"]
+    assert "several questions" in refusal(path, known=Known(text="text", label="label"))
+
+
+def test_an_empty_list_in_place_of_a_label_is_none(tmp_path):
+    rows = [{"text": f"kan {n}", "label": ["ab"[n % 2]] * (n != 1)} for n in range(4)]
+    path = json_lines(tmp_path, rows)
+    assert "found an empty label (1 row, line 2)" in refusal(path)
+    assert read_labelled(path, drop_unlabelled=True).labels == ["a", "a", "b"]
+
+
+def test_a_record_of_an_empty_list_alone_is_refused(tmp_path):
+    told = refusal(json_lines(tmp_path, [{"id": 1, "tags": []}]))
+    assert "no column" in told
+
+
+def test_an_array_without_objects_is_refused(tmp_path):
+    for content in ("[\n]\n", "[\n\n]"):
+        assert "an array without objects" in refusal(write(tmp_path, "x.json", content))
+
+
+def test_an_array_of_the_same_name_deeper_inside_holds_no_rows(tmp_path):
+    document = {"rows": WITHIN, "meta": {"rows": [{"n": 1}]}}
+    for indent in (None, 1):
+        path = write(tmp_path, "x.json", json.dumps(document, indent=indent))
+        assert read_labelled(path).texts == [row["text"] for row in WITHIN]
+
+
+def test_a_cell_of_several_lines_alone_in_its_row_is_not_told(tmp_path):
+    path = write(tmp_path, "a.csv", 'text\n"one\ntwo\nthree\nfour\nfive"\nsix\n')
+    assert not any("one row" in note for note in read_texts(path, "text").notes)
+
+
+@pytest.mark.parametrize(("rows", "prose", "told"), [(2, 0, False), (3, 0, True), (9, 2, False)])
+def test_rows_in_one_record_are_told_where_most_of_its_lines_are_rows(tmp_path, rows, prose, told):
+    lines = [*["kan,1"] * (rows - 1), *["no more"] * prose, 'had",2']
+    good = [f"kan {n},{n % 2}" for n in range(9)]
+    path = write(tmp_path, "a.csv", "\n".join(["text,label", *good, '"first', *lines]) + "\n")
+    assert any("are one row" in note for note in read_labelled(path).notes) is told
+
+
+def test_empty_cells_behind_the_last_column_do_no_harm(tmp_path):
+    rows = "text,label\nkan,a\nhad,b,,\nbzaf,a,\n"
+    assert read_labelled(write(tmp_path, "a.csv", rows)).labels == ["a", "b", "a"]
+    told = refusal(write(tmp_path, "b.csv", "text,label\nkan,a\nhad,b,,x\n"))
+    assert "line 3: found 4 columns separated by commas, expected 2: remove the extra comma" in told
+    assert "quotes keep line ends" not in told
+    told = refusal(write(tmp_path, "b.csv", "text,label,id\nkan,a,1\nhad,b,2,x\n"))
+    assert "found 4 columns separated by commas, expected 3" in told
+    told = refusal(write(tmp_path, "c.csv", 'id,text,label\n1,kan,a\n2,"""had"" b"\n'))
+    assert "line 3: found 2 columns separated by commas, expected 3: complete the row" in told
+    assert "quotes keep line ends" not in told
+
+
+def test_the_separator_is_the_one_between_texts_and_few_labels(tmp_path):
+    rows = "".join(f"kan {n}, had {n};{'ab'[n % 2]}\n" for n in range(6))
+    read = read_labelled(write(tmp_path, "a.csv", rows))
+    assert (read.texts[0], read.labels) == ("kan 0, had 0", [*"ababab"])
+
+
+def test_one_row_of_bars_or_semicolons_is_a_sentence(tmp_path):
+    for line in ("kan had; bzaf", "kan had | bzaf"):
+        assert read_texts(write(tmp_path, "a.csv", line + "\n")).texts == [line]
+
+
+def test_a_folder_of_one_class_or_of_hidden_ones_is_no_table(tmp_path):
+    for label in ("a", ".b"):
+        (tmp_path / "set" / label).mkdir(parents=True)
+        (tmp_path / "set" / label / "0.txt").write_text("kan")
+    assert "a folder for each class" in refusal(tmp_path / "set")
+    (tmp_path / "set" / "c").mkdir()
+    assert "a folder for each class" in refusal(tmp_path / "set")
+    (tmp_path / "set" / "c" / "0.txt").write_text("had")
+    assert read_labelled(tmp_path / "set").labels == ["a", "c"]
+
+
+def test_a_folder_for_each_class_in_another_encoding(tmp_path):
+    for label, text in (("a", "déjà"), ("b", "naïf")):
+        (tmp_path / "set" / label).mkdir(parents=True)
+        (tmp_path / "set" / label / "0.txt").write_bytes(text.encode("cp1252"))
+    assert read_labelled(tmp_path / "set", encoding="cp1252").texts == ["déjà", "naïf"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")
+def test_what_class_names_stand_for(tmp_path):
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    about = {"info": {"features": {"label": {"names": ["no", "yes"], "_type": "ClassLabel"}}}}
+    metadata = {b"huggingface": json.dumps(about).encode()}
+
+    def labels(values, metadata=metadata):
+        columns = {"text": [f"kan {n}" for n in range(len(values))], "label": values}
+        table = arrow.table(columns).replace_schema_metadata(metadata)
+        parquet.write_table(table, tmp_path / "x.parquet")
+        return read_labelled(tmp_path / "x.parquet", drop_unlabelled=True).labels
+
+    assert labels([0, 1, -1, 2]) == ["no", "yes", "2"]
+    assert labels([-1, 0, 1], {}) == ["-1", "0", "1"]
+    assert labels([True, False]) == ["True", "False"]
+    assert labels([0.5, float("nan"), None]) == ["0.5"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")
+def test_a_column_of_few_texts_and_empty_cells(tmp_path):
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    columns = {"text": ["kan", None, "had"] * 3, "label": ["a", None, "b"] * 3}
+    parquet.write_table(arrow.table(columns), tmp_path / "x.parquet")
+    read = read_labelled(tmp_path / "x.parquet", drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["kan", "had"] * 3, ["a", "b"] * 3)
+
+
+def test_what_is_no_text_in_a_telegram_message(tmp_path):
+    messages = [
+        {"type": "service", "action": "join", "text": "joined"},
+        {"type": "message", "text": None},
+        {"type": "message", "text": "kan\0had"},
+        {"text": "bzaf"},
+    ]
+    path = write(tmp_path, "result.json", json.dumps({"messages": messages}))
+    assert read_texts(path).texts == ["kan had", "bzaf"]
+
+
+def test_a_list_of_a_task_holds_no_rows(tmp_path):
+    record = {"entities": [{"start": 0, "end": 3}], "kelma": "kan had"}
+    assert read_texts(json_lines(tmp_path, [record]), 2).texts == ["kan had"]
+    pretty = json.dumps({"id": 1, "annotations": [{"text": "x", "label": "a"}]}, indent=1)
+    assert "does not end on its line" in refusal(write(tmp_path, "x.json", pretty))
+
+
+def test_two_backslashes_before_a_closing_quote_are_two(tmp_path):
+    path = write(tmp_path, "a.csv", 'text,label\n"C:\\\\",a\n"kan, had",b\n')
+    assert read_labelled(path).texts == ["C:\\\\", "kan, had"]
+
+
+def test_quotes_around_the_texts_alone_between_tabs_are_part_of_them(tmp_path):
+    rows = "".join(f'"kan {n} had"\t{n % 2}\n' for n in range(4))
+    read = read_labelled(write(tmp_path, "a.tsv", rows), 1, 2)
+    assert read.texts == [f'"kan {n} had"' for n in range(4)]
+
+
+def test_doubled_stray_quotes_between_tabs_make_no_rows_one(tmp_path):
+    rows = 'text\tlabel\n"a ""b\tp\nkan\tq\nc"\tp\n'
+    assert read_labelled(write(tmp_path, "a.tsv", rows)).texts == ['"a ""b', "kan", 'c"']
+
+
+def test_a_line_too_long_in_several_pieces_is_one_bad_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_lines, "LONGEST", 20)
+    monkeypatch.setattr(file_lines, "CHUNK", 8)
+    for end in ("\nzwin\n", "\nzwin", ""):
+        path = write(tmp_path, "x.txt", "kan\n" + "had " * 5 + "h" + end)
+        with pytest.raises(DataError, match="line 2: longer than"):
+            read_texts(path)
+    assert read_texts(write(tmp_path, "y.txt", "kan\n" + "hadi" * 5 + "\n")).texts[1] == "hadi" * 5
+
+
+@pytest.mark.parametrize("odd", [5, True, {"a": "b"}, [{"type": "bold", "text": None}]])
+def test_a_text_of_a_chat_that_is_none(tmp_path, odd):
+    export = {"messages": [{"text": odd}, {"text": "kan had"}]}
+    assert read_texts(write(tmp_path, "result.json", json.dumps(export))).texts == ["kan had"]
+
+
+@pytest.mark.parametrize("odd", [True, None, "b"])
+def test_responses_of_argilla_that_are_no_list_are_no_answers(tmp_path, odd):
+    rows = [{"fields": {"text": f"kan {n}"}, "responses": {"q": odd}} for n in range(3)]
+    rows[1]["responses"]["q"] = [{"value": "a"}]
+    read = read_labelled(json_lines(tmp_path, rows), drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["kan 1"], ["a"])
