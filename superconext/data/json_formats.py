@@ -101,7 +101,7 @@ class JsonLines(LineFormat):
             items = array_items(self.file.runs(), self.file.name, key, alone=True)
             yield from self._of_items(items)
         elif rows := _rows_of_columns(self.file.head):
-            self.file.notes.append(f"read as columns, each with the cells of {len(rows)} rows")
+            self.file.notes.append(f"one object holds all {len(rows)} rows")
             others = [number for numbers, _ in self.file.filled() for number in numbers][1:]
             if others:
                 raise DataError(
@@ -277,7 +277,7 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
         return {**fields, **_responses(record["responses"])}, "Argilla"
     status = ".responses.status"
     if questions := [key.removesuffix(status) for key in record if key.endswith(status)]:
-        return _of_columns(record, questions), "Argilla"
+        return _flat_answers(record, questions), "Argilla"
     if "annotation" in record and ("inputs" in record or "annotation_agent" in record):
         inputs = record.get("inputs")
         inputs = inputs if isinstance(inputs, dict) else {"text": inputs or record.get("text")}
@@ -308,7 +308,7 @@ def flattened(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return record, ""
 
 
-def _key_of_rows(head: Sequence[str], names: Collection[str] = TEXT_NAMES) -> str:
+def _key_of_rows(head: Sequence[str], names: Collection[str]) -> str:
     """The key of the array that holds all rows, of a file which is one object on one line or on
     several; "" for JSON lines, another file, and for a task of an annotation tool.
 
@@ -443,7 +443,7 @@ def _only(answer: object, where: str) -> object:
     return choices[0]
 
 
-def _of_columns(record: dict[str, Any], questions: Sequence[str]) -> dict[str, Any]:
+def _flat_answers(record: dict[str, Any], questions: Sequence[str]) -> dict[str, Any]:
     """The fields of a flat record of Argilla, and the answers that its columns have for each
     question: `responses`, `responses.users`, `responses.status`."""
     own = tuple(f"{question}.{kind}" for question in questions for kind in _OF_QUESTION)
