@@ -17,13 +17,19 @@ import numpy as np
 from superconext.core.errors import ConfigError
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import THRESHOLD, near_duplicates, text_keys, without_copies
-from superconext.data.lines import STDIN
+from superconext.data.lines import STDIN, shown
 from superconext.data.splits import Row
 from superconext.text.characters import script_counts, script_groups
 from superconext.text.mojibake import damage_of, is_garbled
 from superconext.text.tokenize import word_count
 
 _PERCENTILES = (50, 90, 99)
+
+#: Rows of a group from which its class shares are compared, and how many at most are looked at.
+_COMPARED = (100, 20_000)
+
+#: Shares differ where they do by this much, and by this many standard errors.
+_FAR, _SURELY = 0.15, 5.0
 
 Keys = Mapping[str, Sequence[str]]
 
@@ -88,6 +94,39 @@ def _classes_by_script(part: Dataset) -> dict[str, dict[str, int]]:
         counts.setdefault(group, Counter())[label] += 1
     order = sorted(counts, key=lambda group: -counts[group].total())
     return {group: dict(sorted(counts[group].items())) for group in order}
+
+
+def told_other_shares(train: Dataset, test: Dataset) -> str:
+    """The class whose share of the rows, or of the rows of a script, differs most between train
+    and test, as words; "" where none differs much."""
+    known, counts = train.class_counts(), test.class_counts()
+    found = {"": (known, counts)}
+    if train.on_disk is None and test.on_disk is None:
+        ours, others = _classes_by_script(_some(train)), _classes_by_script(_some(test))
+        if len({**ours, **others}) > 1:
+            both = [group for group in ours if group in others]
+            found |= {f"{group} ": (ours[group], others[group]) for group in both}
+    told, most = "", _FAR
+    for group, (here, there) in found.items():
+        rows, held = sum(here.values()), sum(there.values())
+        if min(rows, held) < _COMPARED[0]:
+            continue
+        for label in known:
+            first, second = here.get(label, 0) / rows, there.get(label, 0) / held
+            mean = (here.get(label, 0) + there.get(label, 0)) / (rows + held)
+            error = float(np.sqrt(mean * (1 - mean) * (1 / rows + 1 / held)))
+            if abs(first - second) > max(most, _SURELY * error):
+                most = abs(first - second)
+                told = f"{second:.0%} of the {group}rows in test are {shown(label)}, in train "
+                told += f"{first:.0%}"
+    return told
+
+
+def _some(part: Dataset) -> Dataset:
+    """The part, or evenly spaced rows of a large one."""
+    if len(part) <= _COMPARED[1]:
+        return part
+    return part.select(np.linspace(0, len(part) - 1, _COMPARED[1]).astype(int))
 
 
 def _lengths(counts: list[int]) -> dict[str, float]:

@@ -38,6 +38,7 @@ from superconext.data.file_rows import (
     TrainingRows,
     tokenised_rows,
 )
+from superconext.data.inspect import told_other_shares
 from superconext.data.labels import agreement_report
 from superconext.data.lines import STDIN, some_shown
 from superconext.data.reading import RowStream, read_labelled
@@ -281,6 +282,12 @@ def _check_test(
     if dev is not None:  # rows held out of the training file are in that too
         name = "dev" if request.dev else "train"
         parts[name] = parts.get(name, 0) + dev.repeats_of(test.texts)
+    if told := told_other_shares(train, test):
+        files = shlex.join([request.train, request.test or ""])
+        progress.note(
+            f"{told}: models expect the shares of train, so test scores can be far below those on "
+            f"dev (superconext data inspect {files} shows all shares)"
+        )
     for name, copies in parts.items():
         if copies:
             told = "the score is not that of new texts"

@@ -12,6 +12,7 @@ from superconext.data.inspect import (
     deduplicated,
     inspect_parts,
     named_parts,
+    told_other_shares,
 )
 from tests.cli.conftest import call_main
 
@@ -174,3 +175,45 @@ def test_classes_are_counted_within_each_script():
         "mixed or other": {"good": 1},
     }
     assert next(iter(found)) == "Arabic"
+
+
+def shares(name, times=1, **counts):
+    """Rows of two scripts: `latin_bad=30` are thirty of class bad in Latin letters."""
+    words = {"latin": "zwin", "arabic": "زوين"}
+    rows = [key.split("_") for key, count in counts.items() for _ in range(count * times)]
+    return corpus(name, *((label, words[script]) for script, label in rows))
+
+
+def test_the_class_whose_share_differs_most_between_train_and_test_is_told():
+    train = shares("train", latin_bad=50, latin_good=100, arabic_bad=100, arabic_good=50)
+    assert told_other_shares(train, train) == ""
+    other = shares("test", latin_bad=100, latin_good=50, arabic_bad=50, arabic_good=100)
+    assert (
+        told_other_shares(train, other) == "67% of the Latin rows in test are 'bad', in train 33%"
+    )
+    most = shares("test", latin_bad=75, latin_good=75, arabic_bad=15, arabic_good=135)
+    assert told_other_shares(train, most) == (
+        "10% of the Arabic rows in test are 'bad', in train 67%"
+    )
+    all_bad = shares("test", latin_bad=150)
+    assert told_other_shares(train, all_bad).startswith("100% of the Latin rows in test are 'bad'")
+    one, two = shares("train", latin_bad=100, latin_good=100), shares("test", latin_bad=150)
+    assert told_other_shares(one, two) == "100% of the rows in test are 'bad', in train 50%"
+
+
+def test_shares_of_few_rows_by_chance_and_of_unknown_labels_are_not_told():
+    train = shares("train", latin_bad=150, latin_good=50)
+    assert told_other_shares(train, shares("test", latin_bad=49, latin_good=50)) == ""
+    assert told_other_shares(train, shares("test", latin_bad=50, latin_good=50)) == ""  # 4.3 errors
+    assert told_other_shares(train, shares("test", latin_bad=100, latin_good=100)) != ""
+    near = shares("test", latin_bad=610, latin_good=390)
+    assert told_other_shares(shares("train", times=5, latin_bad=150, latin_good=50), near) == ""
+    new = corpus("test", *[("worse", "zwin")] * 150, *[("bad", "zwin")] * 50)
+    assert told_other_shares(train, new) == "25% of the rows in test are 'bad', in train 75%"
+
+
+def test_of_many_rows_evenly_spaced_ones_are_compared():
+    counts = {"latin_bad": 8_000, "latin_good": 4_000, "arabic_bad": 4_000, "arabic_good": 8_000}
+    other = {"latin_bad": 4_000, "latin_good": 8_000, "arabic_bad": 8_000, "arabic_good": 4_000}
+    told = told_other_shares(shares("train", **counts), shares("test", **other))
+    assert told == "33% of the Latin rows in test are 'bad', in train 67%"

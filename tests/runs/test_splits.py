@@ -58,6 +58,9 @@ class Said(Progress):
 
     warn = say
 
+    def note(self, text, source=""):
+        self.lines.append(text)
+
 
 def request_of(table, tmp_path, name="run", **settings):
     given = {**FAST, **settings.pop("given", {})}
@@ -217,6 +220,20 @@ def test_test_texts_in_the_training_rows_are_told_of(table, tmp_path, small):
     copies = [line for line in said.lines if "are in train too" in line]
     assert set(splits.dev.texts) & {line.split("\t")[1] for line in first}
     assert len(copies) == 1 and copies[0].startswith("299 of 299")
+
+
+def test_other_shares_of_the_classes_in_test_are_told_of(table, tmp_path):
+    test = tmp_path / "test.tsv"
+    rows = [f"{'good' if row % 4 == 0 else 'bad'}\tword{row}" for row in range(200)]
+    test.write_text("label\ttext\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    for store in (None, str(tmp_path / "store")):  # in memory, and out of a file
+        said = Said()
+        read_splits(
+            TrainRequest(str(table), "run", test=str(test), store=store), resolve(FAST), said
+        )
+        (line,) = (line for line in said.lines if "expect the shares of train" in line)
+        assert "75% of the rows in test are 'bad', in train 50%: " in line
+        assert f"(superconext data inspect {table} {test} shows all shares)" in line
 
 
 def test_rows_that_cannot_be_trained_on_are_named(tmp_path):
