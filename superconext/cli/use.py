@@ -140,7 +140,9 @@ def evaluate(
         table = {"reported_split": "test", "test": evaluation.metrics}
         click.echo("\n" + script_table(table, run))
     if Path(run, "manifest.json").exists():
-        say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
+        same = {**reading, "text_column": text_column, "label_column": label_column}
+        words = " ".join([shlex.quote(run), shlex.quote(file), *reading_flags(same)])
+        say_next(f"superconext report {words} shows the mistakes")
 
 
 def _warn_of_other_columns(

@@ -549,8 +549,9 @@ def _open(path: Path, name: str) -> BinaryIO:
         raise DataError(f"{name} holds several data sets, expected one: name one of {parts}")
     if path.is_dir():
         raise DataError(
-            f"{name} is a directory, expected a file, or a folder for each class with a .txt file "
-            "for each text: name a file in it"
+            f"{name} is a directory, expected a file: name one in it, or of texts without labels "
+            "make one of all (superconext data pool FILES --out FILE); texts with labels may be a "
+            "folder for each class with a .txt file for each"
         )
     try:
         return path.open("rb")

@@ -24,6 +24,7 @@ from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
 from superconext.core.random_streams import ALL_ROWS, random_stream
 from superconext.data.dataset import Dataset
+from superconext.data.duplicates import text_keys
 from superconext.data.token_store import TokenStore
 from superconext.export.standalone import write_standalone
 from superconext.export.static_model import FACTS, FORMAT, WEIGHTS, StaticModel, hashed
@@ -51,7 +52,7 @@ def write_static(
     """Distil a model and write the student into an existing, empty folder.
 
     Args:
-        texts: what it learns from; those of `dev` are left out.
+        texts: what it learns from; those of `dev`, however they are written, are left out.
         dev: labelled rows that both are measured on.
         run: its name, for the README.
         trained: rows of `dev` that it was trained on, as far as known; None: maybe any of them.
@@ -61,8 +62,11 @@ def write_static(
     `trained`), `rows`, in how many both `agree`, how many texts were `learned` from, and `trained`.
     Raises DataError where one of both is missing.
     """
-    held = set(dev.texts)
-    texts = [text for text in dict.fromkeys(texts) if text not in held and text.strip()]
+    texts = [text for text in dict.fromkeys(texts) if text.strip()]
+    keys, _ = text_keys({"learned": texts, "held": dev.texts})
+    held = set(keys["held"])
+    alike = [key in held for key in keys["learned"]]
+    texts = [text for text, copy in zip(texts, alike, strict=True) if not copy]
     if not texts or not held:
         raise DataError(
             f"found {len(texts)} texts to learn from and {len(held)} to measure on; expected some "

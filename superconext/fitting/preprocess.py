@@ -411,10 +411,10 @@ def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
     words = f", {facts['words']} words" if "words" in facts else ""
     lines = [f"text: spelling rules {facts['profile']!r}{words}"]
     lines += [
-        f"unknown in {split}: {report['oov_token_share']:.1%} of {report['tokens']} tokens, "
-        f"{report['oov_type_share']:.1%} of {report['types']} words"
+        f"not in train: {report['oov_token_share']:.1%} of {split}'s {report['tokens']} tokens, "
+        f"{report['oov_type_share']:.1%} of its {report['types']} words"
         for split, report in facts["unknown"].items()
-        if report
+        if report and split != "train"
     ]
     if found := facts.get("without_label"):
         out = f" ({found['left_out']} left out, as they repeat a held-out text)"

@@ -121,8 +121,10 @@ def audit(
     """
     misspelt = misspelt_labels(rows.class_counts())
     labels = [misspelt.get(label, label) for label in rows.labels]
+    spelt = {_folded(label): label for label in labels}
     texts = [*rows.texts, *(text for text, _ in rows.ties)]
     votes = [*(rows.shares or [{}] * len(rows)), *(shares for _, shares in rows.ties)]
+    votes = [_respelt(shares, spelt) for shares in votes]
     people = rows.annotated
     tied = [people.lines[at] for at in people.ties] if people and rows.ties else []
     keys = keys_of(texts)
@@ -141,7 +143,8 @@ def audit(
     given = [*rows.labels, *[""] * len(rows.ties)]
     for row, (text, label) in enumerate(zip(texts, given, strict=True)):
         suggested, why = "", []
-        against = 1 - votes[row].get(label, 0.0) if votes[row] else 0.0
+        own_label = labels[row] if label else ""
+        against = 1 - votes[row].get(own_label, 0.0) if votes[row] else 0.0
         if label in misspelt:
             suggested = misspelt[label]
             why.append(f"may be {shown(suggested, 24)} misspelt")
@@ -157,7 +160,8 @@ def audit(
             named = sorted(votes[row].items(), key=lambda vote: -vote[1])
             shown_votes = ", ".join(f"{shown(name, 24)} {part:.0%}" for name, part in named)
             why.append(f"annotators disagree: {shown_votes}")
-            suggested = suggested or (named[0][0] if label and against > 0.5 else "")
+            most = named[0][0] if label and against > 0.5 else ""
+            suggested = suggested or (most if most != own_label else "")
         if label and truth[row] < 0:
             suspicion[row] = 0
             why.append(f"too few texts of {shown(labels[row], 24)} to judge")
@@ -327,6 +331,15 @@ def misspelt_labels(counts: Mapping[str, int]) -> dict[str, str]:
     for label in sorted(counts, key=lambda label: (-counts[label], label)):
         spellings.setdefault(_folded(label), label)
     return {label: spellings[_folded(label)] for label in counts if label not in spellings.values()}
+
+
+def _respelt(shares: Mapping[str, float], spelt: Mapping[str, str]) -> dict[str, float]:
+    """Shares of labels in the spelling of the rows."""
+    found: dict[str, float] = {}
+    for name, share in shares.items():
+        name = spelt.get(_folded(name), name)
+        found[name] = found.get(name, 0.0) + share
+    return found
 
 
 def _folded(label: str) -> str:

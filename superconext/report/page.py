@@ -104,7 +104,7 @@ class PageContext:
         metrics: of the rows, as `probe.metrics` has them.
         others: metrics of baselines, controls and parts of the model on the same rows, by name.
         train: the training rows, where known.
-        unknown: share of the words of each row `[N]` that training did not see, where known.
+        unknown: share of the words of each row `[N]` that the model does not know, where told.
         seen: whether the run learned from each row or was chosen by it, bool `[N]`, where known.
         layout: the map, float64 `[N, 2]`, rows of the figure `map`; map_title: its method.
         history: a mapping for each epoch, as the rows of history.csv.
@@ -159,7 +159,7 @@ class PageContext:
             sorted_by.append(("length", "Length", *_sorted_into(lengths, _LENGTHS)))
         if self.unknown is not None:
             unknown = _sorted_into(self.unknown, _SHARES)
-            sorted_by.append(("unknown", "Words training never saw", *unknown))
+            sorted_by.append(("unknown", "Unknown words", *unknown))
         return sorted_by
 
 

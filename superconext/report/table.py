@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -378,16 +378,9 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     if split == "cv":
         title, below = fold_lines(metrics[split])
     if adjusted:
-        below = f"\nadjusted: {_told_adjusted(baselines[name] for name in adjusted)}{below}"
+        below = f"\nadjusted: predicts rare classes more often, as superconext's rows are{below}"
     columns = ("model", *(METRIC_TITLES.get(name, name) for name in METRICS), "seconds")
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
-
-
-def _told_adjusted(baselines: Iterable[Mapping[str, Any]]) -> str:
-    """What was done to baselines that are adjusted, as superconext's rows are."""
-    weighted = any("logit_adjustment" in of for of in baselines)
-    done = "predicts rare classes more often" if weighted else "as the run is"
-    return f"{done}, as superconext's rows are"
 
 
 def _as_plain(name: str, baselines: Mapping[str, Any], split: str) -> bool:

@@ -75,7 +75,7 @@ def train_page(
         metrics=metrics[split],
         others=_others(metrics, split),
         train=train,
-        unknown=None if known is None else _unknown(judged, known),
+        unknown=None if split == "cv" else _unknown(model, judged, known),
         seen=seen_by(model, rows.texts) if split == "test" else None,
         layout=layout.points,
         map_title=layout.title + _beside(metrics),
@@ -117,7 +117,7 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         metrics=evaluation.metrics,
         others=others,
         train=beside,
-        unknown=None if known is None else _unknown(tokens, known),
+        unknown=_unknown(model, tokens, known),
         seen=seen_by(model, corpus.texts),
         layout=layout.points,
         map_title=layout.title + _beside(settings),
@@ -275,8 +275,16 @@ def _vocabulary(model: Model) -> Sequence[Sequence[str]] | None:
     return None if vocabulary is None else [vocabulary.to_json()["tokens"]]
 
 
-def _unknown(tokens: Sequence[Sequence[str]], known: Iterable[Sequence[str]]) -> np.ndarray:
-    """Share of each text's tokens `[N]` that are not among the known ones."""
+def _unknown(
+    model: Model, tokens: Sequence[Sequence[str]], known: Iterable[Sequence[str]] | None
+) -> np.ndarray | None:
+    """Share of each text's words `[N]` that the model does not know, as `predict --details` has
+    it; of an encoder that does not tell, of its tokens that are not among the known ones."""
+    shares = model.indexer.unfamiliar(tokens)
+    if shares is not None:
+        return shares[:, 0]
+    if known is None:
+        return None
     words = {word for some in known for word in some}
     return np.array(
         [sum(word not in words for word in some) / max(len(some), 1) for some in tokens]

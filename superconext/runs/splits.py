@@ -170,7 +170,10 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     if test is not None:
         _check_test(request, train, dev, test, progress)
     if config.preset != "auto" and (flags := flags_naming(request.given)):
-        asked = "--budget" in {word.partition("=")[0] for word in request.command}
+        typed = {word.partition("=")[0] for word in request.command}
+        asked = "--budget" in typed
+        if "--config" in typed:
+            flags = ["--config", *(flag for flag in flags if flag in typed)]
         unused = ", so --budget is not used" * asked
         progress.note(f"recipes are not compared, because of {listed(flags, 3)}{unused}")
     return Splits(train, dev, test, folds)

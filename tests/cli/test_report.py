@@ -9,6 +9,9 @@ import shutil
 
 import pytest
 
+from superconext.data.reading import read_labelled
+from superconext.runs.folder import load_model
+from superconext.runs.page import other_page
 from tests.cli.conftest import blame, write_table
 
 
@@ -35,6 +38,19 @@ def test_train_writes_the_page_of_the_reported_rows(finished, call):
     metrics = json.loads((finished.folder / "metrics.json").read_text("utf-8"))
     assert f"{metrics['test']['accuracy']:.1%}" in html and "TF-IDF + logistic regression" in html
     assert not re.search(r"""(src|href)=["'](?!#)""", html)
+
+
+def test_page_and_details_mean_the_same_by_unknown_words(finished, call, tmp_path):
+    texts = ["zwin bzaf 😀 !", "kalma jdida", "zwin jdida bzaf", "😀"]
+    path = write_table(tmp_path / "new.tsv", [("pos", text) for text in texts])
+    details = json.loads(call("predict", finished.folder, path, "--json").out)
+    model, corpus = load_model(finished.folder), read_labelled(str(path))
+    made = other_page(finished.folder, model, corpus, None)
+    assert made.unknown.tolist() == pytest.approx(
+        [row["unknown_words"] for row in details], abs=1e-4
+    )
+    assert made.unknown[1] == 1.0 and 0 < made.unknown[2] < 1
+    assert ("unknown", "Unknown words") in [bucket[:2] for bucket in made.buckets]
 
 
 def test_other_rows_get_a_page_of_their_own(finished, call, tmp_path):

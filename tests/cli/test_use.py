@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import shlex
 import subprocess
 import sys
 
@@ -62,6 +64,17 @@ def test_evaluate_prints_the_figures_and_each_class(finished, call):
     for number in (scores["accuracy"], scores["per_class"]["neg"]["f1"]):
         assert f"{number:.3f}" in said.out
     assert "neg" in said.out and "pos" in said.out
+
+
+def test_evaluate_names_a_command_that_reads_the_file_as_it_did(finished, call, tmp_path):
+    path = tmp_path / "gaps.tsv"
+    path.write_text("klass\tsentence\npos\tzwin\nneg\tkhayb\n\tzwin bzaf\n", encoding="utf-8")
+    words = ("--label-column", "klass", "--text-column", "sentence", "--drop-incomplete")
+    said = call("evaluate", finished.folder, path, *words)
+    assert said.code == 0, said.err
+    named = re.search(r"next: superconext (report .*) shows the mistakes", said.err + said.out)
+    again = call(*shlex.split(named[1]), "--out", tmp_path / "page.html")
+    assert again.code == 0, again.err
 
 
 def test_evaluate_says_what_it_read_on_stderr_also_beside_json(finished, call, tmp_path):

@@ -94,3 +94,19 @@ def test_the_text_column_named_is_that_of_the_tables_left_out_too(tmp_path, monk
     pooled = call_main("data", "pool", text, "--out", tmp_path / "pool.txt", "--no-near", *column)
     kept = (tmp_path / "pool.txt").read_text("utf-8").splitlines()
     assert pooled.code == 0 and not {*kept} & {*lines[:20]} and {*lines[20:]} <= {*kept}
+
+
+def test_what_is_left_out_is_counted_and_the_notes_name_their_file(tmp_path):
+    path = tmp_path / "test.tsv"
+    path.write_text("pos\tفيلم زوين\nneg\tخايب d'accord\n", encoding="utf-8")
+    left_out = Decontamination.of_files([path], TOKENIZER)
+    found = [left_out.holds(TOKENIZER(text)) for text in ("فيلم زوين!", "فيلم", "خايب d'accord")]
+    assert found == [True, False, True] and left_out.removed == 2
+    assert left_out.notes and all(note.startswith(f"{path}: ") for note in left_out.notes)
+    assert left_out.size == len("فيلم زوين".encode()) + len(
+        wording(TOKENIZER("خايب d'accord")).encode()
+    )
+
+
+def test_words_with_a_mark_inside_are_words():
+    assert wording(["d'accord", "'", "l-film", "--"]) == "d'accord l-film"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from superconext.data.duplicates import (
     first_copies,
     key_of_words,
     text_keys,
+    told_conflicting,
     without_copies,
 )
 from superconext.text.normalize import Normalizer
@@ -86,3 +88,37 @@ def test_a_text_that_was_seen_is_told_with_its_first_split():
     found = ["train", "dev", "train", None, None, None]
     assert seen.split_of(asked) == found
     assert SeenTexts.from_arrays(seen.arrays()).split_of(asked) == found
+
+
+def test_texts_of_placeholders_alone_are_not_one():
+    texts = ["@ali", "@nour", "https://a.example", "@ali https://b.example"]
+    assert text_keys({"a": texts}, "arabic")[0]["a"] == texts
+
+
+def test_texts_with_several_labels_are_told_with_the_lines_of_two_that_differ():
+    texts = ["Zwin bzaf", "zwin bzaf", "khayb", "ZWIN BZAF", "mzyan"]
+    told = told_conflicting(texts, [*"aacbc"], [2, 3, 5, 7, 8], "on lines")
+    assert told == "1 text has several labels, as on lines 2 and 7"
+    assert told_conflicting(texts, [*"aacac"], [2, 3, 5, 7, 8], "on lines") == ""
+
+
+def test_no_hash_of_a_text_is_the_same_in_two_runs():
+    """Else whoever has two runs would know which texts they share."""
+    one, other = (SeenTexts.of({"train": [["a"], ["b"], [more]]}) for more in ("c", "d"))
+    assert len(one.splits["train"]) == 3 and one.key != other.key
+    assert not np.intersect1d(one.splits["train"], other.splits["train"]).size
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"train": np.array([2, 2], np.uint64)},
+        {"test": np.array([2, 3], np.uint64)},
+        {"key": np.zeros(17, np.uint8)},
+    ],
+)
+def test_arrays_that_are_no_hashes_are_refused(wrong):
+    arrays = {"key": np.zeros(16, np.uint8), "train": np.array([2, 3], np.uint64)}
+    assert list(SeenTexts.from_arrays(arrays).splits) == ["train"]
+    with pytest.raises(ValueError, match="texts"):
+        SeenTexts.from_arrays(arrays | wrong)

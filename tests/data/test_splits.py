@@ -318,3 +318,88 @@ def test_folds_are_stratified_by_class():
     labels = [*"ab" * 10, *"a" * 30]
     for held in stratified_folds([f"un {k}" for k in range(50)], labels, 5, 0):
         assert Counter(labels[row] for row in held) == {"a": 8, "b": 2}
+
+
+def test_deduplicate_keeps_the_label_that_most_copies_have():
+    words = [a + b for a in "bdhkl" for b in "aiou"]
+    meant = {word: "pos" if n % 2 else "neg" for n, word in enumerate(words)}
+    other = {"pos": "neg", "neg": "pos"}
+    rows = [(label, word) for word, of in meant.items() for label in (other[of], of, of)]
+    corpus = Dataset([word for _, word in rows], [label for label, _ in rows])
+    parts, _ = split_dataset(corpus, 0.2, 0.2, deduplicate=True)
+    assert {word: label for part in parts.values() for label, word in part} == meant
+
+
+def test_a_text_counts_for_the_label_that_most_of_its_copies_have():
+    # Each has a first copy of class c: by it all would be one class.
+    texts = [f"text number {chr(97 + k)} zwin" for k in range(20) for _ in range(3)]
+    labels = [label for k in range(20) for label in ("c", *("ab"[k % 2] * 2))]
+    for seed in range(4):
+        for held in stratified_folds(texts, labels, 5, seed):
+            assert Counter(labels[row] for row in held) == {"a": 4, "b": 4, "c": 4}
+        _, held = stratified_holdout(texts, labels, 0.2, seed)
+        assert Counter(labels[row] for row in held) == {"a": 4, "b": 4, "c": 4}
+
+
+def test_another_seed_deals_other_folds():
+    texts, labels = [f"text number {chr(97 + k)} zwin" for k in range(20)], ["a", "b"] * 10
+    deals = [stratified_folds(texts, labels, 5, seed) for seed in (0, 1)]
+    assert not any(np.array_equal(*pair) for pair in zip(*deals, strict=True))
+
+
+def test_the_seed_decides_which_of_equal_classes_gets_what_is_left():
+    counts = [quotas([8, 8], 0.1, np.random.RandomState(seed)) for seed in range(20)]
+    assert all(sum(of) == 2 for of in counts) and counts[0] == [1, 1]
+    counts = [quotas([6, 6, 6], 0.1, np.random.RandomState(seed)) for seed in range(20)]
+    assert {tuple(of) for of in counts} == {(1, 1, 0), (1, 0, 1), (0, 1, 1)}
+
+
+def test_a_seed_that_is_too_large_is_told_as_one():
+    with pytest.raises(ConfigError, match="seed is 4294967296"):
+        stratified_holdout(["a"], ["x"], 0.1, 2**32)
+
+
+def test_near_duplicates_are_those_of_the_keys():
+    """Copies in capitals share no letters with their text as they stand."""
+    draw = random.Random(5)
+    words = ["".join(draw.choices("abdhiklmnrstwz", k=5)) for _ in range(300)]
+    texts = [" ".join(draw.choices(words, k=20)) for _ in range(20)]
+    texts += [text.upper() + " HH" for text in texts]
+    parts, _ = split_dataset(Dataset(texts, ["x", "y"] * 20), 0.2, 0.2, near=True)
+    sides = {name: {t.lower().removesuffix(" hh") for _, t in rows} for name, rows in parts.items()}
+    assert crossing(sides) == []
+
+
+def test_the_part_that_gets_no_text_is_named():
+    few = Dataset(["a", "b", "c"], ["x", "x", "y"], [1, 2, 3], "few.tsv", "", [])
+    with pytest.raises(DataError, match=r"in train and give test one, .*: set test to 0"):
+        split_dataset(few, 0, 0.3)
+
+
+def test_without_deduplication_none_is_recorded():
+    assert split_dataset(make())[1]["deduplicated"] is None
+
+
+@pytest.mark.parametrize("more", [[], ["zwin bzaf", "zwin kbir"]])
+def test_texts_are_distinct_as_they_stand_where_a_part_would_be_empty(more):
+    # All mentions are one: class b has three keys or one, and class a one.
+    texts = [f"@u{row} zwin" if row % 2 else f"@u{row} khayb" for row in range(40)] + more
+    labels = [*"ab" * 20, *"b" * len(more)]
+    assert len(set(text_keys({"": texts})[0][""])) == 2 + len(more)
+    for seed in range(4):
+        assert all(map(len, stratified_holdout(texts, labels, 0.1, seed)))
+        assert all(map(len, stratified_three_way(texts, labels, seed, dev=0.1, test=0.1)))
+
+
+def test_in_place_of_a_text_that_must_be_kept_another_of_its_class_is_held():
+    # Class b is in four texts of class a alone, and two of these stay.
+    texts = [f"both {k}" for k in "abcd" for _ in "aab"] + [f"only {k}" for k in "abcdef"]
+    labels = [*"aab" * 4, *"a" * 6]
+    for seed in range(8):
+        _, held = stratified_holdout(texts, labels, 0.5, seed)
+        assert len({texts[row] for row in held}) == 5
+
+
+def test_folds_that_would_hold_out_nothing_are_left_out():
+    folds = stratified_folds([f"text number {k} zwin" for k in "abcd"], [*"aabb"], 10, 0)
+    assert [len(held) for held in folds] == [1] * 4

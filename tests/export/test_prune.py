@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import superconext
-from superconext.export.prune import prune, without_rare_words
+from superconext.export.prune import prune, without_examples, without_rare_words
 from superconext.runs.folder import load_model, save_run
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
@@ -130,3 +130,33 @@ def test_words_that_are_not_expected_are_left_out(model, labels):
     small, report = prune(model, TEXTS, labels, expected=["kolchi mzyan", "daba"])
     assert small.indexer.oov_vectors.words == ["kolchi", "Daba"] and report.words == (3, 2)
     assert np.array_equal(small.features(["kolchi"]), model.features(["kolchi"]))
+
+
+def test_the_rows_before_are_those_of_the_run(model, labels):
+    own = model.indexer.oov_vectors
+    vectors = np.full((1, own.dimension), 0.5, dtype=np.float16)
+    reserve = WordVectors(["kolchi"], vectors, own.subwords)
+    config = replace(model.config, vectors=None)
+    model = replace(model, config=config, indexer=replace(model.indexer, oov_vectors=reserve))
+    rare, _ = without_rare_words(model, 1000)
+    _, report = prune(rare, TEXTS, labels, whole=model)
+    assert report.words == (1, 0)
+    assert report.buckets[0] == model.indexer.sizes()["buckets"] > report.buckets[1]
+
+
+def test_a_manifest_without_examples_has_the_rest():
+    counted = {"tokens": 9, "oov_token_share": 0.1}
+    text = {name: {**counted, "frequent_oov": [["ali", 2]]} for name in ("train", "dev")}
+    manifest = {"format": 1, "command": ["train", "ali.tsv"], "text": {**text, "profile": "latin"}}
+    left = {"train": counted, "dev": counted, "profile": "latin"}
+    assert without_examples(manifest) == {"format": 1, "text": left}
+    assert without_examples({"format": 1}) == {"format": 1}
+    assert "command" in manifest and "frequent_oov" in text["dev"], "and stays as it is"
+
+
+def test_the_loss_is_below_nothing_where_the_smaller_model_does_better(model, labels):
+    rare, _ = without_rare_words(model, 1000)
+    small, _ = prune(rare, TEXTS, labels)
+    _, report = prune(rare, TEXTS, small.predict(TEXTS), whole=model)
+    assert report.accuracy_after == 1 > report.accuracy_before
+    assert report.accuracy_loss == pytest.approx(report.accuracy_before - 1)

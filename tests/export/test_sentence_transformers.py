@@ -78,3 +78,17 @@ def test_without_the_package_the_extra_is_named(model, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", missing)
     with pytest.raises(MissingExtraError, match=r"superconext\[sentence-transformers\]"):
         write_sentence_transformer(model, tmp_path)
+
+
+def test_a_blank_text_is_zeros_under_a_prompt_too(model):
+    module = SentenceModule(model)
+    vectors = module(module.preprocess([" ", "bzaf"], prompt="zwin "))["sentence_embedding"]
+    assert vectors.any(dim=1).tolist() == [False, True]
+
+
+def test_a_module_that_is_loaded_is_no_longer_in_training_and_has_its_weights(model, tmp_path):
+    SentenceModule(model).train().save(str(tmp_path))
+    module = SentenceModule.load(str(tmp_path))
+    assert not any(part.training for part in module.modules())
+    expected = sum(len(list(encoder.parameters())) for encoder in model.encoders)
+    assert len(list(module.parameters())) == expected > 0, "which move to a device with it"

@@ -705,7 +705,8 @@ def test_a_student_does_not_learn_from_what_it_is_measured_on(tmp_path, monkeypa
     monkeypatch.setattr(static_folder, "_STEPS", 2)
     texts = [f"{word} number {k}" for k in range(10) for word in ("zwin", "khayb")]
     dev = Dataset([*texts[:4], "a new one"], ["pos", "neg", "pos", "neg", "pos"])
-    told = write_static(by_a_word(), tmp_path, [*texts, texts[5], " "], dev, Progress())
+    alike = ["ZWIN  number 0 ", "khayb number  1"]  # texts of dev, written otherwise
+    told = write_static(by_a_word(), tmp_path, [*texts, *alike, texts[5], " "], dev, Progress())
     assert learned == texts[4:]
     assert told["learned"] == 16 and told["rows"] == 5
 

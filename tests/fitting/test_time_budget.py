@@ -171,3 +171,22 @@ def test_a_damaged_note_of_the_epochs_is_an_error(tmp_path, text):
 def test_what_is_written_says_both_numbers(monkeypatch, tmp_path):
     EpochBudget(tmp_path).train(Machine(monkeypatch).fit, CONFIG, 200.0)
     assert json.loads((tmp_path / "epochs.json").read_text()) == {"epochs": 7, "of": 15}
+
+
+def test_several_steps_are_timed_so_that_a_few_slow_ones_do_not_decide(monkeypatch):
+    machine, budget = Machine(monkeypatch), EpochBudget()
+
+    class Stumbling:
+        def on_train_begin(self, trainer):
+            machine.seconds = 6.0
+
+        def on_step_end(self, trainer, step, loss):
+            machine.seconds = 6.0 if trainer.steps_done < 4 else 1.0
+
+        def on_epoch_end(self, trainer, record):
+            pass
+
+    # Three of the seven steps after the first take six seconds: 22 / 7 in all.
+    fit = machine.fit
+    assert budget.train(lambda config, known: fit(config, [Stumbling(), *known]), CONFIG, 1100.0)
+    assert machine.begun == [15] and budget.epochs is None

@@ -178,7 +178,7 @@ def test_a_wrong_entry_stops_who_asks_for_it_and_nobody_else(names, tmp_path, en
     assert said.code and "found" in said.err and "note" not in said.err  # before it reads
     assert "name=path/to/file.py:Class" in said.err and "expected one of" not in said.err
     said = call_main(*words, "--objective", "cross_entropy", "--out", tmp_path / "run")
-    assert said.code == 0 and ("left out" in said.err) == ("nowhere" not in entry)
+    assert said.code == 0 and ("left out of" in said.err) == ("nowhere" not in entry)
     assert call_main("predict", tmp_path / "run", stdin=b"zwin\n").code == 0
 
 

@@ -23,6 +23,7 @@ from superconext.report.audit import (
     likely_wrong,
     misspelt_labels,
     suspicions,
+    too_few,
     unseen_probabilities,
 )
 from tests.cli.conftest import blame, call_main, rows
@@ -240,6 +241,29 @@ def test_annotators_suggest_a_label_that_most_of_them_gave(noisy, against, sugge
     [judged] = [a for a in found.ranked if a.row == likely[0].row]
     assert judged.suspicion == pytest.approx(likely[0].suspicion + against)
     assert judged.suggested == suggested and "annotators disagree" in judged.why[0]
+
+
+def test_the_label_of_a_row_is_never_what_its_annotators_suggest(noisy):
+    pairs = noisy[0]
+    one = next(a for a in audit(data_set(pairs)).ranked if a.label == "pos" and not a.suggested)
+    shares = [{} for _ in pairs]
+    shares[one.row] = {"pos": 0.4, "neg": 0.3, "mixed": 0.3}
+    found = audit(replace(data_set(pairs), shares=shares)).ranked
+    assert all(a.suggested != a.label for a in found)
+    [judged] = [a for a in found if a.row == one.row]
+    assert judged.suggested == "" and "'pos' 40%, 'neg' 30%" in judged.why[0]
+
+
+@pytest.mark.parametrize("spelling", [str.title, str.upper, str])
+def test_votes_are_of_the_labels_that_they_spell_in_another_case(noisy, spelling):
+    pairs = noisy[0]
+    votes = [{spelling(label): 1.0} for label, _ in pairs]
+    found, plain = audit(replace(data_set(pairs), shares=votes)), audit(data_set(pairs))
+    told = [(a.row, a.suggested, a.why) for a in found.ranked]
+    assert told == [(a.row, a.suggested, a.why) for a in plain.ranked]
+    votes[0] = {spelling("neg"): 0.5, "nEG": 0.25, spelling("pos"): 0.25}
+    [judged] = [a for a in audit(replace(data_set(pairs), shares=votes)).ranked if a.row == 0]
+    assert "annotators disagree: 'neg' 75%, 'pos' 25%" in judged.why
 
 
 @pytest.mark.parametrize(
@@ -542,3 +566,56 @@ def test_vectors_are_as_long_as_ngrams(labelled, monkeypatch):
     for squares in seen:
         assert squares[:, :-8].sum(axis=1).mean() == pytest.approx(2, abs=0.2)
         assert squares[:, -8:].sum(axis=1).mean() == pytest.approx(2, abs=0.01)
+
+
+def test_which_classes_are_too_few_is_told_by_their_different_texts():
+    labels = [*"aaaaaaa", *"bbbbb", *"cccc", *"dddddd"]
+    groups = np.array([*range(16), *[99] * 6])  # of class d all are copies
+    assert too_few(labels, groups) == {"c": 4, "d": 6}
+    assert too_few([*"aaaaaaaaabb"], np.arange(11)) == {}, "one of the two largest"
+    assert too_few([*"aaaaaaaaabbc"], np.arange(12)) == {"c": 1}
+
+
+def test_without_a_label_classes_are_weighed_before_two_are_the_likeliest():
+    shares = np.array([[0.8, 0.1, 0.1]] * 3 + [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.6, 0.3, 0.1]])
+    suspicion, rivals = suspicions(shares, np.array([0, 0, 0, 1, 2, -1]), np.arange(6))
+    # By their shares of the rows, 0.6, 0.2 and 0.2, class 1 is likelier than class 0.
+    assert rivals[5] == 1 and suspicion[5] == pytest.approx(np.log(1.5))
+
+
+def test_a_copy_under_a_misspelt_label_contradicts_none_and_is_judged(noisy):
+    text = "rani ma fhemt walo f had lqissa"
+    found = audit(data_set([*noisy[0], ("pos", text), ("Pos", text)]))
+    plain = audit(data_set([*noisy[0], ("pos", text), ("pos", text)]))
+    assert found.summary["contradictions"] == plain.summary["contradictions"] == 0
+    (misspelt,) = (suspect for suspect in found.ranked if suspect.label == "Pos")
+    assert not any("the same text" in why or "too few" in why for why in misspelt.why)
+    (same,) = (suspect for suspect in plain.ranked if suspect.row == misspelt.row)
+    assert misspelt.suspicion == pytest.approx(same.suspicion) and misspelt.suggested == "pos"
+
+
+def test_all_that_have_a_suggestion_are_counted_and_a_script_has_all_classes(noisy):
+    likely = next(a for a in reversed(audit(data_set(noisy[0])).ranked) if a.label == "pos")
+    pairs = [*noisy[0], ("neg", "это очень плохо")]
+    pairs[likely.row] = "Pos", likely.text
+    found = audit(data_set(pairs))
+    assert found.suspects[0].label == "Pos" and found.suspects[0].suspicion < 0
+    assert found.summary["suspects"] == len(found.suspects)
+    assert found.summary["scripts"]["Cyrillic"] == {"Pos": 0, "neg": 1, "pos": 0}
+
+
+def test_the_text_of_a_tie_may_be_mojibake_too(tmp_path):
+    lines = ["text,annotator_1,annotator_2", *(f"{b},{a},{a}" for a, b in rows(40, seed=5))]
+    file = tmp_path / "votes.csv"
+    file.write_text("\n".join([*lines, "rÃ©fÃ©rence Ã©cole,pos,neg"]) + "\n", encoding="utf-8")
+    found = audit(read_labelled(file))
+    assert found.ranked[0].label == "" and found.summary["mojibake"] == 1
+
+
+def test_a_ratio_beyond_a_thousand_is_told_as_one(noisy, monkeypatch):
+    monkeypatch.setattr(
+        "superconext.report.audit.suspicions",
+        lambda shares, truth, groups: (np.full(len(truth), 12.0), 1 - truth),
+    )
+    for suspect in audit(data_set(noisy[0])).ranked:
+        assert suspect.why[0].startswith("1000 times as likely among rows of ")

@@ -272,8 +272,15 @@ def test_the_most_certain_rows_are_explained_and_a_quarter_of_them_is_right(monk
 
 
 def test_unknown_words_are_a_share_of_a_text_s_own():
-    found = run_page._unknown([["a", "b", "b", "c"], ["c"], []], [["a"], ["c", "d", "e"]])
+    class Silent:
+        """An encoder that does not tell what it knows."""
+
+        indexer = type("Indexer", (), {"unfamiliar": lambda self, tokens: None})()
+
+    tokens = [["a", "b", "b", "c"], ["c"], []]
+    found = run_page._unknown(Silent(), tokens, [["a"], ["c", "d", "e"]])
     assert found.tolist() == [0.5, 0.0, 0.0]
+    assert run_page._unknown(Silent(), tokens, None) is None
 
 
 def test_a_map_of_vectors_that_do_not_predict_says_so():

@@ -297,3 +297,42 @@ def test_of_many_texts_some_are_drawn_at_random(monkeypatch):
     assert told == [f"12 of {len(texts)} texts, drawn at random, are considered"] * 3
     told.clear()
     assert len(suggest(Ensemble(), pool(texts[:12]), 3, tell=told.append)) == 3 and not told
+
+
+class Unsure(Ensemble):
+    def combined(self, texts, probabilities):
+        shares = np.array([0.5 + len(text) / 1234 for text in texts])
+        return np.column_stack([shares, 1 - shares])
+
+
+def test_the_certainty_is_told_to_four_places():
+    texts = ["zwin", "khayb bzaf"]
+    found = suggest(Unsure(), pool(texts), 2)
+    assert [one.certainty for one in found] == [0.5032, 0.5081]
+
+
+def test_classes_are_balanced_by_what_the_whole_model_predicts():
+    texts = [f"{word} number {chr(97 + k) * 9}" for k in range(8) for word in ("known", "odd")]
+    found = suggest(Ensemble(), pool(texts), 6, balance="class")
+    assert Counter(one.prediction for one in found) == {"neg": 3, "pos": 3}
+
+
+def test_the_groups_of_each_class_are_made_of_its_own_vectors(monkeypatch):
+    given = []
+
+    def first(shares, vectors, count, seed=0):
+        given.append((shares[:, 0].tolist(), vectors[:, 0].tolist()))
+        return np.arange(count)
+
+    monkeypatch.setattr("superconext.report.suggest.select", first)
+    texts = [f"{word} number {chr(97 + k) * 9}" for k in range(3) for word in ("known", "odd")]
+    suggest(Ensemble(), pool(texts), 4, balance="class")
+    known, odd = (float(len(f"{word} number {'a' * 9}")) for word in ("known", "odd"))
+    assert sorted(given) == [([0.4] * 3, [odd] * 3), ([0.99] * 3, [known] * 3)]
+
+
+def test_another_seed_groups_otherwise():
+    draw = np.random.default_rng(0)
+    shares, vectors = np.full((60, 2), 0.5), draw.normal(size=(60, 4))
+    chosen = [set(select(shares, vectors, 5, seed).tolist()) for seed in (1, 1, 2, 3)]
+    assert chosen[0] == chosen[1] and not chosen[0] == chosen[2] == chosen[3]
