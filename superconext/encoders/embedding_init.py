@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,9 @@ LEAST_SIZE = 0.5
 
 #: Larger numbers than those of word vectors; share of the words below which a file is warned of.
 _LARGEST, _FEW = 1e6, 0.2
+
+#: Seconds of training after which it is told how vectors are made once for several runs.
+_SLOW = 20.0
 
 #: Seed of vectors trained by the run. It is not the run's seed: runs that differ only in
 #: their seed then share one cached table.
@@ -166,6 +171,7 @@ def _trained(
     lines = Lines(files_of(config.unlabelled))
     left_out, alone = text_to_clear(lines, tokenizer, held, tokens)
     text = Sentences(lines, tokenizer, None, progress, text_of(tokens, alone), left_out)
+    began = monotonic()
     with progress.bar("training word vectors") as advance:
         trained = cached_vectors(
             text,
@@ -180,6 +186,13 @@ def _trained(
     if left_out and not text.tokenised:
         progress.say(
             "word vectors: taken from the cache, made without lines that repeat a labelled text"
+        )
+    elif alone and monotonic() - began > _SLOW:
+        files = shlex.join(map(str, files_of(config.unlabelled)))
+        progress.say(
+            "word vectors: made again where the labelled rows change; to make them once: "
+            f"superconext vectors train {files} --leave-out TEST --out V, then train with "
+            "--vectors V in place of --unlabelled"
         )
     for note in lines.notes:
         progress.note(note)

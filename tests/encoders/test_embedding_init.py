@@ -7,6 +7,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
 from superconext.data.token_store import MemoryRows
+from superconext.encoders import embedding_init
 from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer, Vocabulary
@@ -61,6 +62,22 @@ def test_what_a_dev_or_test_text_says_is_not_learned_from(tmp_path):
     assert start(progress=again, held=["sirr, kbir"], unlabelled=str(path)).facts == initial.facts
     assert any("without lines that repeat a labelled text" in line for line in again.said)
     assert "sirr" in start(unlabelled=str(path)).oov_vectors.words
+
+
+@pytest.mark.parametrize(
+    ("lines", "slow", "told"), [(2_000, 0.0, 1), (2_000, 20.0, 0), (20, 0.0, 0)]
+)
+def test_vectors_that_take_long_may_be_made_once(tmp_path, monkeypatch, lines, slow, told):
+    """Only where they are of so much text that they are made without the labelled rows."""
+    path = tmp_path / "more text.txt"
+    path.write_text("hadchi zwin\nsirr kbir\n" * lines, encoding="utf-8")
+    monkeypatch.setattr(embedding_init, "_SLOW", slow)
+    for more in (told, 0):  # the second time they are in the cache
+        progress = Listening()
+        start(progress=progress, held=["sirr kbir"], unlabelled=str(path))
+        found = [line for line in progress.said if "to make them once" in line]
+        assert len(found) == more
+        assert not more or f"vectors train '{path}' --leave-out TEST --out V" in found[0]
 
 
 def test_trained_vectors_cover_the_vocabulary_and_unlabelled_words(tmp_path):
