@@ -38,6 +38,7 @@ import numpy as np
 
 from superconext._version import __version__
 from superconext.core import cache
+from superconext.core.errors import plural
 from superconext.core.files import (
     clear_staging,
     file_sha256,
@@ -50,7 +51,7 @@ from superconext.core.process import processors
 from superconext.data.duplicates import SeenTexts, key_of_words, text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
-from superconext.data.splits import quotas
+from superconext.data.splits import FLOOR, quotas
 from superconext.data.token_store import FileStore, IdFile, chunks, open_ids, write_cut
 from superconext.text.tokenize import Tokenizer, Vocabulary
 
@@ -226,6 +227,21 @@ class FileRows:
         found: list[str] = json.loads((self.folder / "words.json").read_text(encoding="utf-8"))
         return found
 
+    def told_conflicting(self) -> str:
+        """As `duplicates.told_conflicting` tells it."""
+        labels, lines = self.labels(), self.lines()
+        _, first, group = np.unique(self._array("texts"), return_index=True, return_inverse=True)
+        group = group.ravel()
+        other = np.flatnonzero(labels != labels[first[group]])
+        if not len(other):
+            return ""
+        texts = np.unique(group[other])
+        start = first[texts].min()
+        end = other[group[other] == group[start]][0]
+        verb = "has" if len(texts) == 1 else "have"
+        told = f"{plural(len(texts), 'text')} {verb} several labels"
+        return f"{told}, as on lines {lines[start]} and {lines[end]}"
+
     def hold_back(self, most: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Sorted rows to train on, and rows held back: about the share `most` of each class.
 
@@ -241,6 +257,13 @@ class FileRows:
         held = np.zeros(len(first), dtype=bool)
         for texts, count in zip(own, quotas([*map(len, own)], most, draw), strict=True):
             held[texts[:count]] = True
+        # A copy may have another label than the first one, whose class would go with it.
+        pairs = np.unique(group.ravel() * len(own) + labels)
+        text, label = np.divmod(pairs, len(own))
+        for k in range(len(own)):
+            of_class = text[label == k]
+            short = min(FLOOR, len(of_class)) - int((~held[of_class]).sum())
+            held[of_class[held[of_class]][: max(short, 0)]] = False
         out = held[group]
         return np.flatnonzero(~out), np.flatnonzero(out)
 

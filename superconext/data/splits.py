@@ -114,7 +114,7 @@ def _write(path: Path, rows: Iterable[Row], form: str) -> Counter[str]:
     return classes
 
 
-_FLOOR = 2  # distinct texts of a class that are never held back
+FLOOR = 2  # distinct texts of a class that are never held back
 
 
 def stratified_holdout(
@@ -274,7 +274,7 @@ def _held_groups(
     """Which groups of copies are held back."""
     tallies = [Counter(labels[row] for row in group) for group in groups]
     remaining = Counter(label for tally in tallies for label in tally)
-    floors = {label: min(_FLOOR, count) for label, count in remaining.items()}
+    floors = {label: min(FLOOR, count) for label, count in remaining.items()}
     members: dict[str, list[int]] = {label: [] for label in sorted(remaining)}
     for index, tally in enumerate(tallies):
         members[tally.most_common(1)[0][0]].append(index)
@@ -299,7 +299,7 @@ def _held_groups(
 def quotas(sizes: Sequence[int], fraction: float, draw: np.random.RandomState) -> list[int]:
     """How many texts of each class, of so many each, to hold back: largest remainders, within the
     floors; `draw` decides among equal ones."""
-    caps = [max(0, size - _FLOOR) for size in sizes]
+    caps = [max(0, size - FLOOR) for size in sizes]
     total = round(fraction * sum(sizes))
     if fraction > 0:
         total = max(1, total)  # an empty dev set helps nobody

@@ -263,8 +263,8 @@ def _in_memory(
     return _OwnRows(tokenizer, rows, numbers, sample, pieces, tokens, soft, facts)
 
 
-def _from_disk(rows: TrainingRows, classes: Sequence[str], config: Config) -> _OwnRows:
-    """Training rows that are read from the disk. Raises ConfigError for what cannot use such."""
+def check_streamed(config: Config) -> None:
+    """Raise ConfigError for what cannot use training rows that are read from the disk."""
     for name in ("related", "soft_labels"):
         if getattr(config, name):
             raise ConfigError(
@@ -276,6 +276,11 @@ def _from_disk(rows: TrainingRows, classes: Sequence[str], config: Config) -> _O
             f"encoder = {config.encoder!r} beside training rows that are read from the disk; "
             "expected one that can read them, such as bilstm: train on a file below 64 MB"
         )
+
+
+def _from_disk(rows: TrainingRows, classes: Sequence[str], config: Config) -> _OwnRows:
+    """Training rows that are read from the disk. Raises what `check_streamed` does."""
+    check_streamed(config)
     numbers = _numbers(rows.source.classes, classes)[rows.labels]
     return _OwnRows(rows.tokenizer, rows, numbers, rows.sample)
 

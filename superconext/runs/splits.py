@@ -150,8 +150,9 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         if request.train == STDIN or isinstance(error, ColumnError):
             raise
         still = "; word vectors that the run trains learn from their texts all the same"
+        still *= _NO_LABEL in str(error) and not is_big(request.train, request.store)
         raise RowsError(
-            f"{error}{still * (_NO_LABEL in str(error))} (superconext data inspect FILE, with the "
+            f"{error}{still} (superconext data inspect FILE, with the "
             "same options, lists all problems with rows and labels at once)"
         ) from error
     test = read(request.test) if request.test else None
@@ -392,6 +393,13 @@ def read_big(
     alike = reading.get("fold_label_case") is False
     for line in check_counts(counts, path, lambda label: _line(rows, label), alike):
         progress.warn(line)
+    votes = "annotator" in (stream.columns or {})  # each a row of its own, which is told already
+    if not votes and (told := rows.told_conflicting()):
+        progress.warn(f"{path}: {told} (superconext data inspect shows them)")
+    if reading.get("drop_unlabelled"):
+        progress.note(
+            "read in a stream: word vectors learn nothing from rows without a label", path
+        )
     kept, held = np.arange(len(rows)), np.empty(0, dtype=np.int64)
     if hold_back:
         kept, held = rows.hold_back(min(hold_back, MOST_HELD / len(rows)), config.seed)

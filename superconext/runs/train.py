@@ -28,6 +28,7 @@ from superconext.core.progress import Progress
 from superconext.data.lines import STDIN, STDIN_NAME
 from superconext.encoders.pretrained import resolve_sized
 from superconext.fitting.checks import check_config, warn_where_slow, warn_where_unread
+from superconext.fitting.preprocess import check_streamed
 from superconext.fitting.recipes import check_open, pretraining_of
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.folder import (
@@ -97,6 +98,8 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
             f"cv = {config.cv} with {found}; expected one of them, as a cross-validation takes the "
             "place of dev rows and needs all training rows in memory: leave one out"
         )
+    if big:
+        check_streamed(config)
     if config.preset == "auto" and (big or several):
         progress.note(f"{reason}, so no recipe is chosen: this is preset fast")
         request = replace(request, given={**request.given, "preset": "fast"})

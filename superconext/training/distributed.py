@@ -302,11 +302,13 @@ class Processes(World):
     def _answered(self, patience: int) -> Iterator[None]:
         try:
             yield
+        except ProcessLost:  # by `_stopped`
+            raise
         except RuntimeError as error:
             raise ProcessLost(
                 f"process {self.rank} of {self.size}: another process has ended, or has not "
                 f"answered for {patience} s ({str(error).splitlines()[0]}); expected all "
-                f"{self.size} to continue: see the other one's message, and start again"
+                f"{self.size} to continue: see the other one's message, and resume or start again"
             ) from None
 
 
@@ -404,6 +406,7 @@ def _launched() -> tuple[int, int]:
 
 def _stopped(number: int, frame: object) -> None:
     raise ProcessLost(
-        "stopped from outside, as torchrun does when another process has died; expected all to "
-        "continue: see the other one's message, and start again"
+        "stopped from outside, as by a scheduler, or by torchrun when another process has died; "
+        "expected all to continue: see the other one's message, and resume (train --resume RUN, if "
+        "an epoch was finished) or start again"
     )

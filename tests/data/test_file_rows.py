@@ -15,7 +15,7 @@ import pytest
 from superconext.core.errors import DataError
 from superconext.core.files import file_sha256
 from superconext.data import reading, token_store
-from superconext.data.duplicates import keys_of
+from superconext.data.duplicates import keys_of, told_conflicting
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.token_store import build_store
@@ -253,6 +253,33 @@ def test_spellings_of_a_text_stay_on_one_side_as_in_memory(tmp_path):
     kept, held = tokenised(table, tmp_path).hold_back(0.3, seed=1)
     assert len(held) > 30
     assert not {keys[i] for i in kept} & {keys[i] for i in held}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_texts_with_several_labels_are_told_as_in_memory(tmp_path, seed):
+    draw = np.random.default_rng(seed)
+    lines = [f"{'xyz'[draw.integers(3)]}\tfilm {'abcd'[draw.integers(4)] * 3}" for _ in range(9)]
+    lines += [f"{'xyz'[k]}\tkalma {'klm'[k] * 3}" for k in range(3)]
+    table = tmp_path / "rows.tsv"
+    table.write_text("\n".join(["label\ttext", *lines]) + "\n", encoding="utf-8")
+    read = read_labelled(table)
+    told = told_conflicting(read.texts, read.labels, read.lines, "on lines")
+    assert tokenised(table, tmp_path).told_conflicting() == told and "several labels" in told
+    clean = tmp_path / "clean.tsv"
+    clean.write_text("\n".join(["label\ttext", *lines[9:], lines[9]]) + "\n", encoding="utf-8")
+    assert tokenised(clean, tmp_path).told_conflicting() == ""
+
+
+def test_a_class_of_copies_with_another_label_is_never_held_back_whole(tmp_path):
+    lines = [f"{'xy'[k % 2]}\tfilm {'abcdefgh'[k // 8] * 2}{'ijklmnop'[k % 8]}" for k in range(64)]
+    table = tmp_path / "rows.tsv"
+    rare = [f"rare\t{line.partition(chr(9))[2]}" for line in lines[3:5]]
+    table.write_text("\n".join(["label\ttext", *lines, *rare]) + "\n", encoding="utf-8")
+    rows = tokenised(table, tmp_path)
+    for seed in range(40):
+        kept, held = rows.hold_back(0.3, seed)
+        counts = np.bincount(rows.labels()[kept], minlength=3)
+        assert counts[rows.classes.index("rare")] == 2 and len(held) > 10
 
 
 def test_many_small_classes_give_their_share_together(tmp_path):

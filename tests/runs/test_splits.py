@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from superconext.config.parameters import resolve
-from superconext.core.errors import StoppedEarly
+from superconext.core.errors import ConfigError, StoppedEarly
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.data.labels import Annotated
 from superconext.data.reading import read_labelled
-from superconext.runs import splits
+from superconext.runs import splits, train
 from superconext.runs.splits import Splits, TrainRequest, read_big, read_splits
 from superconext.runs.train import resume_run, train_run
 
@@ -234,6 +234,30 @@ def test_other_shares_of_the_classes_in_test_are_told_of(table, tmp_path):
         (line,) = (line for line in said.lines if "expect the shares of train" in line)
         assert "75% of the rows in test are 'bad', in train 50%: " in line
         assert f"(superconext data inspect {table} {test} shows all shares)" in line
+
+
+def test_what_is_told_of_the_rows_in_memory_is_told_of_a_stream(table, tmp_path):
+    with table.open("a", encoding="utf-8") as file:
+        file.write("good\tkalma whda\nbad\tkalma whda\n\tbla label\n")
+    told = []
+    for store in (None, str(tmp_path / "store")):
+        said = Said()
+        reading = {"drop_unlabelled": True}
+        request = TrainRequest(str(table), "run", store=store, reading=reading)
+        read_splits(request, resolve(FAST), said)
+        told.append([line for line in said.lines if "several labels" in line])
+        streamed = [line for line in said.lines if "word vectors learn nothing from rows" in line]
+        assert len(streamed) == (store is not None)
+    assert told[0] == told[1] and "1 text has several labels, as on lines 302 and 303" in told[0][0]
+
+
+@pytest.mark.parametrize("name", ["related", "soft_labels"])
+def test_what_a_stream_cannot_do_is_refused_before_it_is_read(table, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(train, "read_splits", None)  # else a TypeError
+    request = request_of(table, tmp_path, given={name: str(table)})
+    with pytest.raises(ConfigError, match=f"{name} = .* read from the disk"):
+        train_run(request, Progress())
+    assert not (tmp_path / "run").exists() and not (tmp_path / "run.partial").exists()
 
 
 def test_rows_that_cannot_be_trained_on_are_named(tmp_path):

@@ -16,7 +16,7 @@ import torch
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
 from superconext.training import distributed
-from superconext.training.distributed import Processes, World, current_world, joined
+from superconext.training.distributed import Processes, ProcessLost, World, current_world, joined
 from tests.training.two_processes import PLANS, trained
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +39,22 @@ def launch(*arguments):
         )
         for rank in (0, 1)
     ]
+
+
+def test_what_stops_a_process_from_outside_is_told_once():
+    class Alone(Processes):
+        rank, size = 0, 2
+
+        def __init__(self):
+            pass
+
+    with pytest.raises(ProcessLost) as told, Alone()._answered(45):
+        distributed._stopped(15, None)
+    assert "another process has ended" not in str(told.value)
+    assert str(told.value).count("expected all") == 1 and "--resume" in str(told.value)
+    ended = pytest.raises(ProcessLost, match="process 0 of 2: another process has ended")
+    with ended, Alone()._answered(45):
+        raise RuntimeError("Connection closed by peer")
 
 
 @pytest.fixture(scope="module")
