@@ -153,10 +153,15 @@ def told_conflicting(
     found = conflicting(keys_of(texts), labels)
     if not found:
         return ""
-    verb, first = "has" if len(found) == 1 else "have", found[0][0]
+    first = found[0][0]
     other = next(row for row in found[0] if labels[row] != labels[first])
-    told = f"{plural(len(found), 'text')} {verb} several labels"
-    return f"{told}, as {where} {lines[first]} and {lines[other]}"
+    return told_several(len(found), where, lines[first], lines[other])
+
+
+def told_several(count: int, where: str, first: int, other: int) -> str:
+    """That so many texts carry more than one label, with the places of two rows of one."""
+    verb = "has" if count == 1 else "have"
+    return f"{plural(count, 'text')} {verb} several labels, as {where} {first} and {other}"
 
 
 def copies(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:

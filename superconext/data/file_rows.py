@@ -38,7 +38,6 @@ import numpy as np
 
 from superconext._version import __version__
 from superconext.core import cache
-from superconext.core.errors import plural
 from superconext.core.files import (
     clear_staging,
     file_sha256,
@@ -48,7 +47,7 @@ from superconext.core.files import (
     write_json,
 )
 from superconext.core.process import processors
-from superconext.data.duplicates import SeenTexts, key_of_words, text_hashes
+from superconext.data.duplicates import SeenTexts, key_of_words, text_hashes, told_several
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
 from superconext.data.splits import FLOOR, quotas
@@ -238,9 +237,7 @@ class FileRows:
         texts = np.unique(group[other])
         start = first[texts].min()
         end = other[group[other] == group[start]][0]
-        verb = "has" if len(texts) == 1 else "have"
-        told = f"{plural(len(texts), 'text')} {verb} several labels"
-        return f"{told}, as on lines {lines[start]} and {lines[end]}"
+        return told_several(len(texts), "on lines", lines[start], lines[end])
 
     def hold_back(self, most: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Sorted rows to train on, and rows held back: about the share `most` of each class.
