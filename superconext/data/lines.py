@@ -240,6 +240,8 @@ class OpenFile:
         encoding: the one it is in, where that is not UTF-8.
         asked: the one that the user names, `UNNAMED` where nobody can.
         digest: SHA-256 of the bytes read so far, as they lie on disk.
+        streams: what is to be closed. All are at the end of the file; `with` does it also where
+            the reading stops before.
     """
 
     path: str | Path
@@ -251,6 +253,14 @@ class OpenFile:
     encoding: str | None = None
     asked: str | None = None
     digest: Any = field(default_factory=hashlib.sha256)
+    streams: list[BinaryIO] = field(default_factory=list)
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for stream in self.streams:
+            stream.close()
 
     def binary(self) -> Any:
         """The whole as a path or a seekable stream of bytes, for readers of binary formats."""
@@ -334,20 +344,27 @@ def open_file(
     Raises DataError for a missing file and a directory; later, while reading, for a broken gzip
     and for bytes that are no text.
     """
-    if str(path) == STDIN:
-        name, suffixes, stream = STDIN_NAME, [], sys.stdin.buffer
-    else:
-        name, suffixes = str(path), _suffixes(path)
-        if (Path(path) / "state.json").is_file():
-            return _open_folder(Path(path), name)
-        if classes := _class_folders(Path(path)):
-            return _open_classes(Path(path), name, classes, encoding)
-        stream = _open(Path(path), name)
     digest = hashlib.sha256()
-    chunks = _chunks(stream, name, str(path) != STDIN, digest.update if hashed else None)
-    size = os.fstat(stream.fileno()).st_size if limited and str(path) != STDIN else None
-    file = _of_chunks(path, name, suffixes, chunks, limited, size, encoding)
-    file.digest = digest
+    update = digest.update if hashed else None
+    if str(path) == STDIN:
+        chunks = _chunks(sys.stdin.buffer, STDIN_NAME, False, update)
+        file = _of_chunks(path, STDIN_NAME, [], chunks, limited, None, encoding)
+        file.digest = digest
+        return file
+    name = str(path)
+    if (Path(path) / "state.json").is_file():
+        return _open_folder(Path(path), name)
+    if classes := _class_folders(Path(path)):
+        return _open_classes(Path(path), name, classes, encoding)
+    stream = _open(Path(path), name)
+    try:
+        chunks = _chunks(stream, name, True, update)
+        size = os.fstat(stream.fileno()).st_size if limited else None
+        file = _of_chunks(path, name, _suffixes(path), chunks, limited, size, encoding)
+    except BaseException:
+        stream.close()
+        raise
+    file.digest, file.streams = digest, [stream]
     return file
 
 
@@ -355,7 +372,7 @@ def open_stream(stream: BinaryIO, name: str, encoding: str | None = None) -> Ope
     """The same of a stream of bytes, such as a member of an archive, which is closed at its end."""
     chunks = _chunks(stream, name, True, None)
     file = _of_chunks(name, name, _suffixes(name), chunks, True, None, encoding)
-    file.packed = True  # no path leads to it
+    file.packed, file.streams = True, [stream]  # no path leads to it
     return file
 
 
@@ -460,7 +477,8 @@ def whole_lines(file: OpenFile) -> list[str]:
     def refuse(error: DataError) -> None:
         raise error
 
-    lines = list(chain.from_iterable(lines for _, lines in file.runs(refuse)))
+    with file:
+        lines = list(chain.from_iterable(lines for _, lines in file.runs(refuse)))
     if not any(map(str.strip, lines)):
         raise DataError(
             f"{file.name} is empty or blank, expected one example a line: check the file"
@@ -488,9 +506,14 @@ def _of_bytes(
 
 def _open_folder(path: Path, name: str) -> OpenFile:
     digest = hashlib.sha256()
-    streams = (_open(shard, str(shard)) for shard in shard_paths(path))
-    chunks = chain.from_iterable(_chunks(s, name, True, digest.update) for s in streams)
-    return OpenFile(path, name, ".arrow", ARROW_FOLDER, chunks, digest=digest)
+    streams: list[BinaryIO] = []
+
+    def chunks() -> Iterator[bytes]:
+        for shard in shard_paths(path):
+            streams.append(_open(shard, str(shard)))
+            yield from _chunks(streams[-1], name, True, digest.update)
+
+    return OpenFile(path, name, ".arrow", ARROW_FOLDER, chunks(), digest=digest, streams=streams)
 
 
 def _class_folders(path: Path) -> list[Path]:
@@ -509,8 +532,8 @@ def _open_classes(path: Path, name: str, classes: Sequence[Path], encoding: str 
     def lines() -> Iterator[bytes]:
         for folder in classes:
             for file in sorted(folder.glob("*.txt")):
-                opened = open_file(file, limited=True, encoding=encoding)
-                text = opened._decoded(b"".join(opened.chunks), 1)
+                with open_file(file, limited=True, encoding=encoding) as opened:
+                    text = opened._decoded(b"".join(opened.chunks), 1)
                 if not isinstance(text, str):
                     raise text
                 row = {

@@ -146,7 +146,11 @@ def _each_file(parse: Callable[[OpenFile, Options], list[Row]]) -> Parser:
 
     @wraps(parse)
     def parser(files: Files, options: Options) -> Parts:
-        return {role: parse(_opened(path), options) for role, path in files.items()}
+        parts = {}
+        for role, path in files.items():
+            with _opened(path) as file:
+                parts[role] = parse(file, options)
+        return parts
 
     return parser
 

@@ -141,15 +141,16 @@ class Source:
             opened = open_stream(stream, self.name, request.encoding)
         else:
             opened = open_file(self.path, encoding=request.encoding)
-        tabular = request.text_column if format_of_suffix(opened.suffix) else None
-        wanted = Wanted(tabular, None, labelled=False)
-        rows = open_rows(RowFile(opened, wanted, skip, LOOK_AHEAD, CELL_LINES))
-        for block in rows.blocks() if rows is not None else ():
-            for text in block.texts:  # cells of a table that says it is plain text
-                for line in text.split("\t"):
-                    if doubts is not None:
-                        doubts.add(line)
-                    yield line
+        with opened:
+            tabular = request.text_column if format_of_suffix(opened.suffix) else None
+            wanted = Wanted(tabular, None, labelled=False)
+            rows = open_rows(RowFile(opened, wanted, skip, LOOK_AHEAD, CELL_LINES))
+            for block in rows.blocks() if rows is not None else ():
+                for text in block.texts:  # cells of a table that says it is plain text
+                    for line in text.split("\t"):
+                        if doubts is not None:
+                            doubts.add(line)
+                        yield line
 
 
 def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]:

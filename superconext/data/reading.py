@@ -129,14 +129,14 @@ class RowStream:
 
     def __iter__(self) -> Iterator[Block]:
         skip = self._leave_out if self.on_error == "skip" else None
-        opened = open_file(self.path, encoding=self.encoding)
-        self._follow(opened)
-        file = RowFile(opened, self.wanted, skip, LOOK_AHEAD, CELL_LINES)
-        for block in map(self._of_one_vote, self._blocks(file)):
-            good = self._complete(block, file)
-            if good:
-                self.read += len(good)
-                yield good
+        with open_file(self.path, encoding=self.encoding) as opened:
+            self._follow(opened)
+            file = RowFile(opened, self.wanted, skip, LOOK_AHEAD, CELL_LINES)
+            for block in map(self._of_one_vote, self._blocks(file)):
+                good = self._complete(block, file)
+                if good:
+                    self.read += len(good)
+                    yield good
         if self._textless.count:
             self.notes.append(f"found an empty text ({self._textless}), left out")
         if "annotator" in (self.columns or {}):
@@ -186,7 +186,10 @@ class RowStream:
         rows are left out.
         """
         self._labels.unlabelled = []
-        opened = open_file(self.path, limited=True, hashed=True, encoding=self.encoding)
+        with open_file(self.path, limited=True, hashed=True, encoding=self.encoding) as opened:
+            return self._collected(opened), opened.digest.hexdigest()
+
+    def _collected(self, opened: OpenFile) -> Block:
         self._follow(opened)
         file = RowFile(opened, self.wanted, self._leave_out if self.on_error == "skip" else None)
         lines: list[int] = []
@@ -201,7 +204,7 @@ class RowStream:
         rows = self.complete(rows)
         for _ in opened.chunks:  # binary formats may have read the file in their own way
             pass
-        return rows, opened.digest.hexdigest()
+        return rows
 
     def complete(self, rows: Block) -> Block:
         """The rows that have a text and, where wanted, a label; of others a note tells.

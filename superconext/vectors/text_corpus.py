@@ -97,14 +97,13 @@ class Lines:
         if str(path) == STDIN:
             raise DataError("-: text is read several times; expected a file: save it as one")
         _refuse_sentence(path)
-        file = open_file(path, encoding=self.encoding)
-        refuse_other(file)
-        start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")
-        is_table = start.startswith(FASTTEXT_PREFIX.encode())
-        is_table = is_table or format_of_suffix(file.suffix) is not None
-        tabular = self.text_column is not None or is_table
-        read = self._rows(path) if tabular else self._plain(path, file)
-        yield from read
+        with open_file(path, encoding=self.encoding) as file:
+            refuse_other(file)
+            start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")
+            is_table = start.startswith(FASTTEXT_PREFIX.encode())
+            is_table = is_table or format_of_suffix(file.suffix) is not None
+            tabular = self.text_column is not None or is_table
+            yield from self._rows(path) if tabular else self._plain(path, file)
 
     def _rows(self, path: Path) -> Iterator[str]:
         """The text column of a table or of labelled lines."""

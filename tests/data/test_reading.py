@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from superconext.core.errors import DataError, RowsError
+from superconext.core.errors import DataError, RowsError, SuperConTextError
+from superconext.data import lines
 from superconext.data.columns import Known
 from superconext.data.dataset import Dataset, check_counts, check_training
 from superconext.data.reading import read_labelled, read_texts
@@ -499,3 +500,33 @@ def test_texts_in_place_of_labels_are_called_texts():
         check_counts(texts, "a.tsv", lambda label: 7)
     with pytest.raises(RowsError, match="make ranges of numbers classes"):
         check_counts({str(n): 1 for n in range(30)}, "a.tsv", lambda label: 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("nul.tsv", b"neg\tc\0d\n" * 9),
+        ("latin.csv", b"text,label\n" + b"c\xe9d,neg\n" * 9),
+        ("named.tsv.gz", b"neg\tcd\n"),
+        ("cut.parquet", b"PAR1 and no more"),
+        ("good.tsv", b"label\ttext\nneg\tcd\npos\tef\n"),
+        ("nul.txt", b"a\0b\n"),
+    ],
+)
+def test_a_file_is_closed_while_the_error_about_it_is_kept(write, monkeypatch, name, content):
+    """Notebooks keep the last error; on Windows nobody can write a file that is open elsewhere."""
+    streams = []
+    open_stream = lines._open
+
+    def noted(path, name):
+        streams.append(open_stream(path, name))
+        return streams[-1]
+
+    monkeypatch.setattr(lines, "_open", noted)
+    path, kept = write(name, content), None
+    try:
+        (read_texts if name.endswith(".txt") else read_labelled)(path)
+    except SuperConTextError as error:
+        kept = error
+    assert (kept is None) == (name == "good.tsv")
+    assert streams and all(stream.closed for stream in streams)

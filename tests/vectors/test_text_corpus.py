@@ -31,6 +31,7 @@ def test_lines_of_plain_and_packed_text_on_every_pass(tmp_path):
 def test_the_file_of_tokens_is_closed(tmp_path):
     (tmp_path / "a.txt").write_text("zwin bzaf had lfilm\n" * 50, encoding="utf-8")
     words = ("vectors", "train", tmp_path / "a.txt", "--out", tmp_path / "v", "--dimension", 4)
+    gc.collect()  # of other tests
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", ResourceWarning)
         assert call_main(*words, "--epochs", 1).code == 0
