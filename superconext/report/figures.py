@@ -43,6 +43,7 @@ FONT = "DejaVu Sans"
 _BOXES = "Last Resort"
 
 _SHAPES_FROM = (3, 11)
+_NEEDED = f"matplotlib {'.'.join(map(str, _SHAPES_FROM))} or newer, which"
 DPI = 150
 #: What figures are written as, and what of its metadata is left out.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -81,7 +82,7 @@ def new_figure(width: float, height: float) -> Sheet:
     Raises MissingExtraError without matplotlib.
     """
     if not available():
-        raise MissingExtraError("drawing figures", "plots")
+        raise MissingExtraError("drawing figures", "plots", _NEEDED)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Sheet
 
@@ -223,7 +224,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 #: Said once where figures are left out.
-UNAVAILABLE = f"figures left out: {MissingExtraError('drawing', 'plots')}"
+UNAVAILABLE = f"figures left out: {MissingExtraError('drawing', 'plots', _NEEDED)}"
 
 
 @dataclass(frozen=True)
