@@ -15,6 +15,7 @@ from superconext.core.errors import ConfigError
 from superconext.core.files import tsv_cell, write_csv, write_text
 from superconext.core.progress import Progress
 from superconext.encoders import encoder_class
+from superconext.experiments.paired_tests import Lines
 from superconext.experiments.plan import Request, name_of
 from superconext.experiments.row_sources import RowSource
 from superconext.experiments.runner import Finished, run_experiment
@@ -25,6 +26,7 @@ from superconext.experiments.tables import (
     labelled_notes,
     make_table,
     make_tables,
+    pool_notes,
     recipe_notes,
     script_grid,
     system_notes,
@@ -210,15 +212,8 @@ def _publish_curve(finished: Finished, progress: Progress) -> Curve:
         request.systems,
     )
     overview = _curve_overview(finished, made)
-    # The tables differ in their sizes alone, and the notes of one hold for all, but for recipes.
-    every = recipe_notes(finished.lines)
-    ours = recipe_notes(next(iter(groups.values())))
-    of_all = {note: every[name] for name, note in ours.items()}
-    notes = [n for n in next(iter(made.values())).notes if not n.startswith("Percent on")]
-    notes = [of_all.get(note, note) for note in notes]
-    untested = {str(k): n for k, one in made.items() for n in one.notes if n.startswith("No tests")}
-    notes += [f"{k} shots: {note}" for k, note in untested.items() if note not in notes]
     heads = [overview.notes[0].replace("weighted F1 ", ""), *_of_rest(request)]
+    notes = _notes_of_sizes(groups, made)
     table = to_long_grid("shots", made, [*heads, *notes])
     overview.write(finished.folder, "overview")
     table.write(finished.folder, "table", to_long_rows("shots", made))
@@ -235,6 +230,23 @@ def _publish_curve(finished: Finished, progress: Progress) -> Curve:
     drawn = draw_figures({finished.folder / "figures": bands}, progress, request.formats)
     finished.write_page({"Overview": overview, "By size": table}, drawn)
     return Curve(made, overview, table)
+
+
+def _notes_of_sizes(groups: Mapping[int, Lines], made: Mapping[str, Table]) -> list[str]:
+    """The notes of the tables, each once; one that does not hold for all sizes says for which."""
+    fitted = [size for size, lines in groups.items() if lines]
+    sizes_of: dict[str, list[int]] = {}
+    for size, lines in groups.items():
+        counted = {*recipe_notes(lines).values(), *pool_notes(lines)}
+        for note in made[str(size)].notes:
+            if note not in counted and not note.startswith("Percent on"):
+                sizes_of.setdefault(note, []).append(size)
+    notes = [
+        note if set(sizes) >= set(fitted) else f"{', '.join(map(str, sizes))} shots: {note}"
+        for note, sizes in sizes_of.items()
+    ]
+    everywhere = [line for lines in groups.values() for line in lines]
+    return [*notes, *recipe_notes(everywhere).values(), *pool_notes(everywhere)]
 
 
 def _curve_overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:

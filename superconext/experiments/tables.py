@@ -340,8 +340,14 @@ def labelled_notes(lines: Lines) -> list[str]:
 def pool_notes(lines: Lines) -> list[str]:
     """How many sentences the unlabelled pool of each system has: fewer than asked for, if the text
     has no more."""
-    pools = {name_of(line): line["pool"] for line in lines if "pool" in line}
-    told = ", ".join(f"{name} {count:,}" for name, count in pools.items())
+    pools: dict[str, list[int]] = {}
+    for line in lines:
+        if "pool" in line:
+            pools.setdefault(name_of(line), []).append(line["pool"])
+    told = ", ".join(
+        f"{name} {min(counts):,}" + f" to {max(counts):,}" * (min(counts) < max(counts))
+        for name, counts in pools.items()
+    )
     return [f"Sentences in the unlabelled pool: {told}."] if pools else []
 
 

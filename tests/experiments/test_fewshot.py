@@ -231,14 +231,19 @@ def test_the_rest_is_a_pool_for_an_objective_that_needs_one(wanted):
     one = parse_systems("css_lm")
     given = {"epochs": 1, "hidden_size": 8, "vector_method": "random", "vector_dimension": 8}
     given["options"] = "retrieved=2,queries=2"
-    request = dataclasses.replace(wanted(shots=(4,), seeds=1), systems=one, given=given)
+    request = dataclasses.replace(wanted(shots=(4, 8), seeds=1), systems=one, given=given)
     with pytest.raises(ConfigError, match="unlabelled is not set"):
         fewshot(request, Progress())
     curve = fewshot(changed(request, rest_unlabelled=True), Progress())
     assert "css_lm" in [row.name for row in curve.tables["4"].rows]
     lines = read_results(Path(request.out) / "results.jsonl").values()
-    (pool,) = {line["pool"] for line in lines if line["objective"] == "css_lm"}
-    assert f"Sentences in the unlabelled pool: css_lm {pool}." in curve.tables["4"].notes
+    most, fewest = (line["pool"] for line in lines if line["objective"] == "css_lm")
+    assert most > fewest
+    told = "Sentences in the unlabelled pool: css_lm {}."
+    assert told.format(most) in curve.tables["4"].notes
+    assert told.format(fewest) in curve.tables["8"].notes
+    assert told.format(f"{fewest} to {most}") in curve.table.notes
+    assert told.format(most) not in curve.table.notes
 
 
 @pytest.mark.parametrize("given", [{}, {"vectors": None, "vector_method": "random"}], ids=str)
