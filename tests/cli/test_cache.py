@@ -14,6 +14,18 @@ from superconext.core.cache import IN_CLEAR, entries, trim, use
 from tests.cli.conftest import blame, environment
 
 DAY = 86_400
+FORK = """
+import os, sys
+from pathlib import Path
+from superconext.core.cache import use
+use(Path(sys.argv[1]))
+child = os.fork()
+if not child:
+    sys.exit()
+os.waitpid(child, 0)
+print("held", flush=True)
+sys.stdin.read()
+"""
 HOLD = """
 import sys
 from pathlib import Path
@@ -164,3 +176,39 @@ def test_a_use_is_the_last_use(home):
 def test_with_a_file_the_folder_that_it_is_in_is_in_use(home):
     use(home / "datasets" / "tsac" / "all.csv")
     assert [entry.name for entry in entries() if entry.in_use] == ["datasets/tsac"]
+
+
+def test_what_is_just_being_made_is_no_entry_and_stays(call, home):
+    (home / "vectors" / ".new.tmp").mkdir()
+    assert names() == ALL and call("cache", "clear", "--all").code == 0
+    assert (home / "vectors" / ".new.tmp").is_dir()
+
+
+def test_of_a_link_to_elsewhere_the_link_alone_counts_and_goes(call, home, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "model.bin").write_bytes(bytes(10_000))
+    link = home / "vectors" / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    assert [entry.size < 1000 for entry in entries() if entry.name == "vectors/link"] == [True]
+    assert call("cache", "clear", "vectors/link").code == 0
+    assert not link.is_symlink() and (tmp_path / "elsewhere" / "model.bin").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_a_process_uses_stays_when_a_child_of_it_has_ended(home):
+    command = [sys.executable, "-c", FORK, str(home / "vectors" / "old")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment(), **pipes) as other:
+        assert other.stdout.readline() == "held\n"
+        assert [entry.name for entry in entries() if entry.in_use] == ["vectors/old"]
+        other.kill()
+
+
+def test_without_locks_a_process_counts_as_living_for_a_day(home, monkeypatch):
+    monkeypatch.setattr("superconext.core.cache.try_lock", lambda handle: None)
+    users = home / ".users"
+    users.mkdir()
+    for hours, living in ((23, ["tokens/new"]), (25, [])):
+        (users / "other").write_text("tokens/new\n", encoding="utf-8")
+        os.utime(users / "other", (time.time() - hours * 3600,) * 2)
+        assert [entry.name for entry in entries() if entry.in_use] == living

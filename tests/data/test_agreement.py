@@ -11,6 +11,7 @@ from sklearn.metrics import f1_score
 from superconext.core.errors import DataError
 from superconext.data.file_format import Votes
 from superconext.data.labels import Annotated, krippendorff_alpha, pairwise_f1
+from superconext.data.reading import read_labelled
 from tests.cli.conftest import blame, call_main
 
 
@@ -80,6 +81,13 @@ def test_of_two_labels_that_one_annotator_gave_a_text_the_later_counts():
     assert found.labels == [None, "p"] and found.tied() == [("un a", {"n": 0.5, "p": 0.5})]
 
 
+def test_rows_of_one_text_are_as_many_texts_where_each_row_has_all_labels(tmp_path):
+    (tmp_path / "wide.csv").write_text(WIDE + "un a,n,n,n\n", encoding="utf-8")
+    found = read_labelled(tmp_path / "wide.csv")
+    pairs = zip(found.texts, found.labels, strict=True)
+    assert list(pairs) == [("un a", "p"), ("un c", "n"), ("un a", "n")]
+
+
 def test_a_share_is_one_of_all_labels_that_a_text_was_given():
     found = Annotated(["un a", "un b"], [["p", "n", "p"], ["", "n", "n"]], ["x", "y", "z"])
     assert found.shares([0, 1]) == [{"n": 1 / 3, "p": 2 / 3}, {"n": 1.0}]
@@ -95,6 +103,13 @@ def test_columns_of_classes_are_refused_from_ten_rows_on(rows):
         return
     found.refuse_class_columns("x.csv")
     assert "have 0 and 1 alone: if they are classes" in found.doubts[0]
+
+
+def test_zeros_and_ones_of_columns_named_as_annotators_are_labels():
+    votes = [[str(int(k % 3 == place)) for place in range(3)] for k in range(12)]
+    found = Annotated([f"un {k}" for k in range(12)], votes, ["annotator_1", "annotator_2", "x"])
+    found.refuse_class_columns("x.csv")
+    assert found.doubts == [] and found.labels == ["0"] * 12
 
 
 def test_tables_without_annotators(tmp_path):

@@ -213,6 +213,21 @@ def test_all_rows_in_one_object_are_read_by_columns_or_numbers(tmp_path, documen
     assert "an empty text (1 row" in told
 
 
+def test_columns_of_which_one_has_more_cells_are_refused(tmp_path):
+    """The cells that the others lack would be left out."""
+    cells = dict(zip("012", "abc", strict=True))
+    document = {"text": {"0": "zwin", "1": "khayb"}, "label": cells}
+    for columns in (document, dict([*document.items()][::-1])):
+        path = write(tmp_path, "x.json", json.dumps(columns))
+        assert "is a JSON object, expected a string" in refusal(path)
+
+
+def test_columns_whose_rows_have_the_name_of_a_column_are_columns(tmp_path):
+    document = {"text": {"post": "zwin", "comment": "khayb"}, "label": {"post": 1, "comment": 0}}
+    read = read_labelled(write(tmp_path, "x.json", json.dumps(document)))
+    assert (read.texts, read.labels) == (["zwin", "khayb"], ["1", "0"])
+
+
 def test_numbered_rows_may_have_other_names(tmp_path):
     rows = {str(n): {"kelma": f"kan {n}", "naw3": "ab"[n]} for n in range(2)}
     read = read_labelled(write(tmp_path, "x.json", json.dumps(rows)), "kelma", "naw3")
@@ -310,6 +325,12 @@ def test_a_row_without_its_annotator_is_refused(tmp_path):
     first = '{"text": "a", "annotator": "x", "label": "p"}\n'
     path = write(tmp_path, "a.jsonl", first + '{"text": "a", "label": "q"}\n')
     assert "line 2: no key 'annotator', found 'text', 'label'" in refusal(path)
+
+
+def test_an_annotator_whom_the_first_record_lacks_votes_too(tmp_path):
+    first = {"text": "a", "annotator_1": "p", "annotator_2": "p"}
+    more = {"text": "b", "annotator_1": "p", "annotator_2": "n", "annotator_3": "n"}
+    assert read_labelled(json_lines(tmp_path, [first, more])).labels == ["p", "n"]
 
 
 def test_jsonl_keys_may_differ_in_case_from_those_of_the_first_record(tmp_path):
@@ -477,6 +498,12 @@ def test_prodigy_answers_that_were_not_accepted_are_no_labels(tmp_path, given):
     read = read_labelled(path, drop_unlabelled=True)
     assert (read.texts, read.labels) == (["row 0", "row 2"], ["pos", "neg"])
     assert "read as an export of Prodigy" in read.notes
+
+
+def test_the_choice_of_prodigy_counts_before_a_label_that_the_task_came_with(tmp_path):
+    own = {"label": "neg", "options": [{"id": "pos"}, {"id": "neg"}], "answer": "accept"}
+    records = [{"text": f"row {n}", **own, "accept": [some]} for n, some in enumerate(["pos", "x"])]
+    assert read_labelled(json_lines(tmp_path, records)).labels == ["pos", "x"]
 
 
 def test_old_exports_of_label_studio_hold_completions(tmp_path):
@@ -1156,9 +1183,34 @@ def test_the_separator_is_the_one_between_texts_and_few_labels(tmp_path):
     assert (read.texts[0], read.labels) == ("kan 0, had 0", [*"ababab"])
 
 
+def test_the_separator_is_the_one_that_more_rows_agree_on(tmp_path):
+    """Between commas, which all rows but one have, the first column is of one cell alone."""
+    rows = "".join(f"kan{',' * (n != 7)} had {n};{'ab'[n % 2]}\n" for n in range(20))
+    read = read_labelled(write(tmp_path, "a.csv", rows))
+    assert (read.texts[0], read.labels) == ("kan, had 0", [*"ab"] * 10)
+
+
+def test_one_row_in_ten_may_have_other_cells_than_the_separator_tells(tmp_path):
+    rows = [f"kan {n};{'ab'[n % 2]}\n" for n in range(9)] + ["kan; had;b\n"]
+    told = refusal(write(tmp_path, "a.csv", "".join(rows)))
+    assert "line 10: found 3 columns separated by semicolons, expected 2" in told
+    assert "semicolons" not in refusal(write(tmp_path, "a.csv", "".join(rows[1:])))
+
+
+def test_a_header_tells_the_separator_whatever_is_wrong_below_it(tmp_path):
+    told = refusal(write(tmp_path, "a.csv", 'text;label\nkan;a\n"had" bzaf;b\n'))
+    assert "line 3" in told and "expected a semicolon or the end of the line" in told
+
+
 def test_one_row_of_bars_or_semicolons_is_a_sentence(tmp_path):
     for line in ("kan had; bzaf", "kan had | bzaf"):
         assert read_texts(write(tmp_path, "a.csv", line + "\n")).texts == [line]
+
+
+@pytest.mark.parametrize("mark", ";|")
+def test_two_rows_of_bars_or_semicolons_are_a_table(tmp_path, mark):
+    path = write(tmp_path, "a.csv", f"kan{mark}a\nhad{mark}b\n")
+    assert read_labelled(path, 1, 2).labels == ["a", "b"]
 
 
 def test_a_folder_of_one_class_or_of_hidden_ones_is_no_table(tmp_path):

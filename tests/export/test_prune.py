@@ -85,6 +85,15 @@ def test_words_seen_just_as_often_as_asked_stay(model):
     assert min(small.indexer.vocabulary.counts[2:]) == often
 
 
+def test_words_that_are_left_out_count_as_unknown_and_keep_their_hashed_ngrams(model):
+    own = replace(model, config=replace(model.config, vectors=None))
+    small, left_out = without_rare_words(own, 3)
+    before, after = (one.indexer.vocabulary.counts for one in (model, small))
+    assert left_out and sum(after) == sum(before) and after[1] > before[1]
+    buckets = small.indexer.oov_vectors.subwords.buckets
+    assert np.array_equal(buckets, model.indexer.oov_vectors.subwords.buckets)
+
+
 def test_words_beside_the_training_text_stay_where_the_vectors_are_from_a_file(model):
     own = model.indexer.oov_vectors
     vectors = np.full((1, own.dimension), 0.5, dtype=np.float16)
@@ -130,6 +139,14 @@ def test_words_that_are_not_expected_are_left_out(model, labels):
     small, report = prune(model, TEXTS, labels, expected=["kolchi mzyan", "daba"])
     assert small.indexer.oov_vectors.words == ["kolchi", "Daba"] and report.words == (3, 2)
     assert np.array_equal(small.features(["kolchi"]), model.features(["kolchi"]))
+
+
+def test_expected_words_that_no_table_has_are_read_as_before(model, labels):
+    text = "khedma tbarkellah"
+    small, _ = prune(model, TEXTS, labels, expected=[text])
+    assert np.array_equal(small.features([text]), model.features([text]))
+    other, _ = prune(model, TEXTS, labels, expected=["kolchi"])
+    assert not np.array_equal(other.features([text]), model.features([text]))
 
 
 def test_the_rows_before_are_those_of_the_run(model, labels):

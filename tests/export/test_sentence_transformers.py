@@ -1,6 +1,7 @@
 """The exported folder opens in sentence-transformers and gives the same vectors."""
 
 import importlib.metadata
+import json
 
 import numpy as np
 import pytest
@@ -92,3 +93,20 @@ def test_a_module_that_is_loaded_is_no_longer_in_training_and_has_its_weights(mo
     assert not any(part.training for part in module.modules())
     expected = sum(len(list(encoder.parameters())) for encoder in model.encoders)
     assert len(list(module.parameters())) == expected > 0, "which move to a device with it"
+
+
+def test_modules_of_the_librarys_own_are_those_of_a_single_member_alone(
+    model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "5.0")
+    own = [{"path": "", "type": "own"}]
+    monkeypatch.setattr(type(model.encoders[0]), "sentence_modules", lambda *given: own)
+    write_sentence_transformer(model, tmp_path)
+    (module,) = json.loads((tmp_path / "modules.json").read_text(encoding="utf-8"))
+    assert (module["type"] == "own") == (len(model.encoders) == 1)
+
+
+def test_an_unknown_word_is_one_of_the_words_that_the_mask_shows(model):
+    features = SentenceModule(model).tokenize(SENTENCES)
+    lengths = features["attention_mask"].sum(dim=1)
+    assert lengths.tolist() == features["sentence_lengths"].tolist()

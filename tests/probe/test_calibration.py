@@ -103,6 +103,11 @@ def test_the_error_of_the_sure_and_the_honest():
     assert probability_metrics([], np.zeros((0, 2)), ["a", "b"]) == {"n": 0}
 
 
+def test_bins_are_closed_on_the_right():
+    shares = np.array([[0.75, 0.25], [0.625, 0.375]])
+    assert expected_calibration_error(shares, ["a", "b"], ["a", "b"], 4) == 0.1875, "one bin"
+
+
 def test_too_few_dev_rows_are_said(recwarn):
     plain = SuperConTextClassifier(**TINY).fit(TEXTS, ["x", "y"] * 12)
     model = SuperConTextClassifier(**TINY, calibrate=True)

@@ -619,3 +619,14 @@ def test_a_ratio_beyond_a_thousand_is_told_as_one(noisy, monkeypatch):
     )
     for suspect in audit(data_set(noisy[0])).ranked:
         assert suspect.why[0].startswith("1000 times as likely among rows of ")
+
+
+def test_a_copy_and_annotators_with_another_label_both_add_to_a_suspicion(noisy):
+    text = "rani ma fhemt walo f had lqissa"
+    plain = data_set([*noisy[0], ("pos", text), ("neg", text)])
+    votes = [*[{}] * len(noisy[0]), {"neg": 0.25, "pos": 0.75}, {}]
+    scores = [
+        next(one.suspicion for one in audit(rows).ranked if one.row == len(noisy[0]))
+        for rows in (plain, replace(plain, shares=votes))
+    ]
+    assert scores[1] - scores[0] == pytest.approx(0.25 * CONTRADICTED)

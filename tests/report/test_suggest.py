@@ -336,3 +336,9 @@ def test_another_seed_groups_otherwise():
     shares, vectors = np.full((60, 2), 0.5), draw.normal(size=(60, 4))
     chosen = [set(select(shares, vectors, 5, seed).tolist()) for seed in (1, 1, 2, 3)]
     assert chosen[0] == chosen[1] and not chosen[0] == chosen[2] == chosen[3]
+
+
+def test_labelled_texts_are_known_in_another_case_and_with_another_mention():
+    texts = pool(["film zwin bzaf @ali", "khayb"])
+    (found,) = suggest(Ensemble(), texts, 2, labelled=["FILM ZWIN BZAF @omar"])
+    assert found.text == "khayb"

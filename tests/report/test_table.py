@@ -56,6 +56,11 @@ def test_no_rows_leave_heading_and_rule():
     assert render([], ["model", "accuracy"]) == "model  accuracy\n-----  --------"
 
 
+def test_a_column_of_numbers_and_text_is_left_aligned():
+    text = render([{"a": 7}, {"a": "seven"}, {"a": None}], ["a"])
+    assert text.split("\n")[2:] == ["7", "seven", "-"]
+
+
 def test_numpy_numbers_count_as_numbers_and_true_does_not():
     rows = [{"a": np.float32(0.25), "b": np.int64(7), "c": True}]
     assert render(rows, ["a", "b", "c"]).split("\n")[-1] == "0.250  7  True"
@@ -276,6 +281,12 @@ def test_rows_of_scripts_with_few_are_told_as_left_out():
     assert told(1207).startswith("weighted F1 by script (rows); 7 rows left out, of scripts with")
 
 
+def test_rows_of_all_scripts_shown_are_none_of_those_left_out():
+    scripts = {name: {"n": n, "f1_weighted": 0.75} for name, n in (("Arabic", 90), ("Latin", 60))}
+    test = {"n": 151, "by_script": scripts}
+    assert "; 1 row left out" in script_table({"reported_split": "test", "test": test})
+
+
 def test_a_cross_validation_is_told_with_its_folds_and_what_they_leave_out():
     folds = {"count": 20, "repeats": 4, "interval": (0.6, 0.75), "texts": 90, "not_held_out": 0}
     folds["accuracy"] = {"mean": 0.7, "sd": 0.05}
@@ -435,6 +446,16 @@ def test_adjusted_baselines_of_equal_classes_are_not_shown_twice():
         table = score_table({**metrics, "baselines": baselines})
         assert table.count("logistic regression, adjusted") == shown
         assert (told in table) == bool(shown) == ("adjusted:" in table)
+
+
+def test_adjusted_baselines_are_shown_where_any_of_them_has_scores_of_its_own():
+    plain = {"accuracy": 0.5, "f1_macro": 0.4, "f1_weighted": 0.4, "n": 10}
+    other = {**plain, "f1_macro": 0.41}
+    baselines = {name: {"test": plain} for name in ("tfidf_logreg", "vectors_logreg")}
+    baselines |= {f"tfidf_logreg{ADJUSTED}": {"test": other}}
+    baselines |= {f"vectors_logreg{ADJUSTED}": {"test": plain}}
+    table = score_table({"reported_split": "test", "test": plain, "baselines": baselines})
+    assert table.count("logistic regression, adjusted") == 2
 
 
 def test_annotators_that_agree_by_chance_alone_are_told_so():

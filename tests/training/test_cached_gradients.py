@@ -120,3 +120,14 @@ def test_an_encoder_that_keeps_much_of_a_token_gets_fewer_at_once():
     parts = cached_gradients._parts(lengths, cached_gradients.MOST_KEPT // 100, None)
     assert sorted(np.concatenate(parts)) == list(range(1000))
     assert max(lengths[part].sum() for part in parts) < 100 + 20 and len(parts) < 150
+
+
+def test_an_encoder_that_is_frozen_in_part_is_cached_too(monkeypatch):
+    """Else its states would take as much memory as if nothing were cached."""
+    calls = []
+    cached = cached_gradients._cached
+    monkeypatch.setattr(cached_gradients, "_cached", lambda *a: calls.append(1) or cached(*a))
+    trainer = make_trainer("cross_entropy", mini_batch_size=5)
+    next(trainer.encoder.parameters()).requires_grad_(False)
+    trainer._batch(np.arange(20))
+    assert len(calls) == 4
