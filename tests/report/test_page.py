@@ -464,6 +464,10 @@ def test_the_page_of_an_experiment_shows_its_tables_and_loads_nothing(tmp_path):
     text = "".join(document.text)
     assert HOSTILE[0] in text and HOSTILE[1] in text and HOSTILE[2] in text and "49" not in text
     assert '<td class="n best">61.2 ± 0.5</td>' in html
+    # What is wider than a telephone is scrolled by keyboard too.
+    wide = [given for _, given in document.tags if given.get("class") == "scroll"]
+    assert [given["aria-label"] for given in wide] == ["x", HOSTILE[2]]
+    assert all(given["tabindex"] == "0" for given in wide)
 
 
 def test_a_long_sentence_ends_in_a_sign_that_it_was_cut(monkeypatch):
