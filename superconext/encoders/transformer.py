@@ -316,7 +316,17 @@ class TransformerEncoder(Encoder):
         found = _folder(config)
         head = None
         if self.options.layer in (-1, self.layers):
-            head = language_head(found.architecture(), found.tensors(), self._words)
+            try:
+                head = language_head(found.architecture(), found.tensors(), self._words)
+            except SuperConTextError:
+                raise
+            except Exception as error:  # transformers 5.12 fails on a head of DeBERTa
+                raise ConfigError(
+                    f"options: language_model needs a head that guesses words, and that of "
+                    f"{config.model!r} cannot be used ({' '.join(str(error).split())[:200]}); "
+                    "expected one that this version of transformers reads: leave language_model "
+                    "out, use another version or another model"
+                ) from None
         self.language_head = () if head is None else (head,)
         return head is not None
 

@@ -17,6 +17,7 @@ from transformers import (
 )
 
 from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
 from superconext.core.random_streams import HIDDEN_WORDS, random_stream
 from superconext.data.dataset import Dataset
 from superconext.encoders.transformer import TransformerEncoder
@@ -45,6 +46,19 @@ def pool(tmp_path):
     path = tmp_path / "pool.txt"
     path.write_text("\n".join(POOL), encoding="utf-8")
     return str(path)
+
+
+def test_a_head_that_transformers_cannot_read_is_told_of(model, monkeypatch):
+    config = resolve({"encoder": "transformer", "model": model, "freeze": True})
+    indexer = fit_model(Dataset(TEXTS, LABELS), config).model.indexer
+    encoder = TransformerEncoder.build(config, indexer)
+
+    def broken(*_):
+        raise AttributeError("head has no\nweight")
+
+    monkeypatch.setattr("superconext.encoders.transformer.language_head", broken)
+    with pytest.raises(ConfigError, match=r"head that guesses.* \(head has no weight\)"):
+        encoder.start_guessing(config)
 
 
 @pytest.mark.parametrize("tied", [True, False])
