@@ -629,7 +629,7 @@ def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
                 key, taken_by = (row["set"], row["shots"]), float(row["seconds"])
                 quickest[key] = min(taken_by, quickest.get(key, taken_by))
             ends = (min(quickest.values()), max(quickest.values()))
-            taken = " to ".join(dict.fromkeys(f"{seconds:.0f}" for seconds in ends))
+            taken = "–".join(dict.fromkeys(f"{seconds:.0f}" for seconds in ends))
             lines.append([title, *cells, taken, str(max(int(row["peak_mb"]) for row in fits))])
     return lines
 
@@ -652,7 +652,7 @@ def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
             cells.append(f"{statistics.mean(scores):.1f}{sd}" if fits else "")
             fastest += [min(float(row["seconds"]) for row in fits)] if fits else []
         ends = (f"{seconds:.0f}" for seconds in (min(fastest), max(fastest)))
-        lines.append([TRANSFORMERS[system], *cells, " to ".join(dict.fromkeys(ends))])
+        lines.append([TRANSFORMERS[system], *cells, "–".join(dict.fromkeys(ends))])
     return lines
 
 
