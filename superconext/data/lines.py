@@ -506,10 +506,11 @@ def _of_bytes(
 
 def _open_folder(path: Path, name: str) -> OpenFile:
     digest = hashlib.sha256()
+    shards = shard_paths(path)
     streams: list[BinaryIO] = []
 
     def chunks() -> Iterator[bytes]:
-        for shard in shard_paths(path):
+        for shard in shards:
             streams.append(_open(shard, str(shard)))
             yield from _chunks(streams[-1], name, True, digest.update)
 
