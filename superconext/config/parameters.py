@@ -347,8 +347,8 @@ class Config:
     )
     calibrate: bool = _probe(
         False,
-        "Scale the probe's probabilities by a temperature fitted on dev, or on the rows that the "
-        "folds of a cross-validation hold out.",
+        "Scale probabilities by a temperature fitted on dev, or on the rows that the folds of a "
+        "cross-validation hold out.",
     )
     logit_adjustment: float = _probe(
         0.0,

@@ -323,19 +323,24 @@ class CrossValidation:
         self.folds = self.folds[: count if count < whole else count - count % whole]
 
     def held_out(
-        self, models: Mapping[str, str], how: str, strength: float | None = None
+        self,
+        models: Mapping[str, str],
+        how: str,
+        strength: float | None = None,
+        calibrate: bool | None = None,
     ) -> OutOfFold:
-        """What some of the models predict together, calibrated where the configuration asks for
-        it; `models`: their names here, by what `Settings` calls them. strength: of the logit
-        adjustment; None: that of the configuration.
+        """What some of the models predict together; `models`: their names here, by what `Settings`
+        calls them. strength: of the logit adjustment; calibrate: whether the encoder's probe, or
+        what all of them predict, gets a temperature; None of both: as in the configuration.
         """
         strength = self.config.logit_adjustment if strength is None else strength
         some = {name: self.models[of] for name, of in models.items()}
         shift = strength * log_shares(self.labels, len(self.classes))
-        # In a pool the weights are temperatures of the n-grams.
-        calibrated = (models if how == MEAN else (ENCODER,)) if self.config.calibrate else ()
+        calibrated: Iterable[str] = {MEAN: models, POOL: (POOL,), ALONE: (ENCODER,)}[how]
+        if not (self.config.calibrate if calibrate is None else calibrate):
+            calibrated = ()
         dealt = self.folds, self.labels
-        return OutOfFold(self.folds, *out_of_folds(some, how, *dealt, calibrated, shift))
+        return OutOfFold(self.folds, *out_of_folds(some, how, *dealt, [*calibrated], shift))
 
     def majority(self) -> OutOfFold:
         """The commonest class of all rows, with certainty: one answer, whatever the fold."""
@@ -424,7 +429,11 @@ def cross_validate(cv: CrossValidation) -> CrossValidated:
         controls = controls_of(cv.config)
         wanted |= {name for name, of in BASELINE_OF.items() if name == TFIDF or of in controls}
     cv.add(sorted(wanted))
-    alone = None if how == ALONE else cv.held_out({ENCODER: ENCODER}, ALONE)
+    alone = None
+    if how != ALONE:  # the probe of a pool has no temperature of its own
+        alone = cv.held_out(
+            {ENCODER: ENCODER}, ALONE, calibrate=cv.config.calibrate and how != POOL
+        )
     baselines = cv.baselines() if cv.config.baselines else {}
     return CrossValidated(cv.held_out(models, how), alone, baselines)
 

@@ -26,7 +26,7 @@ from superconext.fitting.stages import second_stage, total_epochs, train_member
 from superconext.objectives.base import Objective
 from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS, Probe
-from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble, Settings
+from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble, PoolWithNgrams, Settings
 from superconext.probe.logistic_regression import (
     DEFAULT_C,
     FROZEN_C,
@@ -271,6 +271,9 @@ def _final_probe(
     probe = adjusted(probe, hard, config.logit_adjustment)
     if not config.calibrate:
         return probe
+    if ENSEMBLES.get(config.probe_features) is PoolWithNgrams:  # calibrated as a whole
+        enough_to_calibrate(dev_labels, progress)
+        return probe
     return calibrated(probe, dev_features, dev_labels, prepared.facts, progress)
 
 
@@ -302,15 +305,22 @@ def calibrated(
 ) -> LogisticRegressionProbe:
     """The probe, calibrated on dev rows; a warning where they are too few. The temperature goes
     into `facts`."""
-    if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
-        progress.warn(
-            f"calibrate: found {0 if dev_labels is None else len(dev_labels)} dev rows, expected "
-            f"at least {FEWEST_DEV_ROWS}; the probabilities are left as they are: use cv = 5 "
-            "(--cv 5), which calibrates on the rows that folds hold out, or give more rows"
-        )
-        return probe
-    probe, facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
+    if enough_to_calibrate(dev_labels, progress):
+        assert dev_features is not None and dev_labels is not None
+        probe, facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
     return probe
+
+
+def enough_to_calibrate(dev_labels: np.ndarray | None, progress: Progress) -> bool:
+    """Whether there are dev rows enough for a temperature; a warning where not."""
+    rows = 0 if dev_labels is None else len(dev_labels)
+    if rows < FEWEST_DEV_ROWS:
+        progress.warn(
+            f"calibrate: found {rows} dev rows, expected at least {FEWEST_DEV_ROWS}; the "
+            "probabilities are left as they are: use cv = 5 (--cv 5), which calibrates on the rows "
+            "that folds hold out, or give more rows"
+        )
+    return rows >= FEWEST_DEV_ROWS
 
 
 def _refitted_probe(
@@ -331,15 +341,17 @@ def _refitted_probe(
     scores = prepared.emoji_scores(config)
     probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze, beside=scores)
     probe = adjusted(probe, labels, config.logit_adjustment)
-    if not config.calibrate or "encoder" not in settings.c:  # where n-grams alone predict
+    if not config.calibrate:
         return probe
-    temperature = prepared.facts["probe_temperature"] = settings.temperatures.get("encoder", 1.0)
-    if temperature == 1:
+    if all(temperature == 1 for temperature in settings.temperatures.values()):
         progress.warn(
             f"calibrate: found no mistake in the rows that folds held out, or fewer than "
             f"{FEWEST_DEV_ROWS} of them; expected both; the probabilities are left as they are: "
             "give more rows"
         )
+    if "encoder" not in settings.temperatures:  # of a pool, which has one of its own
+        return probe
+    temperature = prepared.facts["probe_temperature"] = settings.temperatures["encoder"]
     return cooled(probe, temperature)
 
 

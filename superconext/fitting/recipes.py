@@ -39,7 +39,7 @@ from superconext.fitting.cross_validation import (
     cross_validate,
     frozen,
 )
-from superconext.fitting.fit import Fitted, calibrated, fit_model
+from superconext.fitting.fit import Fitted, calibrated, enough_to_calibrate, fit_model
 from superconext.fitting.preprocess import Prepared
 from superconext.fitting.time_budget import EpochBudget, OutOfTime, clock
 from superconext.probe.base import log_shares, shifted, softmax
@@ -236,8 +236,9 @@ def choose(
 
     shift = config.logit_adjustment * log_shares(cv.labels, len(cv.classes))
 
-    def held_out(recipe: Recipe) -> OutOfFold:
-        return cv.held_out(recipe.models, POOL if recipe.ngrams else ALONE)
+    def held_out(recipe: Recipe, calibrate: bool = False) -> OutOfFold:
+        how = POOL if recipe.ngrams else ALONE
+        return cv.held_out(recipe.models, how, calibrate=calibrate)
 
     def lost(one: OutOfFold) -> np.ndarray:
         return _plain_losses(one.shares, one.folds, cv.labels, shift)
@@ -261,12 +262,13 @@ def choose(
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
         if len(cv.folds) < len(every):
             progress.say(f"auto: its cross-validated scores are from all {len(every)} folds")
-        cv.folds, tried = every, quick
+        cv.folds = every
     alone = None
     if best.ngrams:  # of n-grams alone, beside an encoder that was left as it is
-        alone = cv.held_out({ENCODER: best.encoder or untrained[0]}, ALONE)
+        alone = cv.held_out({ENCODER: best.encoder or untrained[0]}, ALONE, calibrate=False)
     baselines = cv.baselines() if config.baselines else {}
-    return choice, CrossValidated(tried[best], alone, baselines), tried[best].settings
+    chosen = held_out(best, config.calibrate)  # temperatures had no part in the choice
+    return choice, CrossValidated(chosen, alone, baselines), chosen.settings
 
 
 def _begun(recipes: Sequence[Recipe], config: Config, progress: Progress) -> None:
@@ -368,6 +370,11 @@ def fit_on_dev(
         assert isinstance(model.ensemble, PoolWithNgrams)
         model.ensemble = replace(model.ensemble, weights=ngrams[1])
         fitted.dev_probabilities = ngrams[0]
+    if config.calibrate and isinstance(model.ensemble, PoolWithNgrams):
+        assert fitted.dev_probabilities is not None
+        enough_to_calibrate(labels, progress)
+        calibrated_pool = model.ensemble.calibrated(fitted.dev_probabilities, labels)
+        model.ensemble, fitted.dev_probabilities = calibrated_pool
     features_of = choice.config.probe_features
     model.config = replace(model.config, probe_features=features_of, calibrate=config.calibrate)
     return fitted, choice

@@ -14,7 +14,8 @@ The pool is a log-linear one: p(c) is proportional to the product of p_m(c) ** w
 models m (Genest and Zidek, 1986, "Combining probability distributions"; Heskes, 1998,
 "Selecting weighting factors in logarithmic opinion pools"). A weight is a temperature as well,
 so that a model that is too sure of itself, as one that has memorised its training rows, is
-scaled down, and one that adds nothing gets 0.
+scaled down, and one that adds nothing gets 0. What `logit_adjustment` then subtracts makes the
+pool less sure again, so `calibrate` divides the scores of the pool, after that, by a temperature.
 
 In a cross-validation a model is kept with the probabilities it gives to held-out rows for every C
 that was tried. C is the one with the lowest log loss over folds, temperatures and the weights of a
@@ -194,12 +195,14 @@ class PoolWithNgrams:
     weights: float64 `[3]`, of the three in this order.
     shift: float64 `[C]`, what `logit_adjustment` subtracts from the scores. The probe's scores
         come without it already; it is added back before the probe is weighted.
+    temperature: what the scores were then divided by, where they were calibrated.
     """
 
     tfidf: TfidfModel
     ratios: LogCountRatios
     weights: np.ndarray
     shift: np.ndarray
+    temperature: float | None = None
 
     title: ClassVar[str] = "n-grams"
     files: ClassVar[tuple[str, ...]] = (*TFIDF_FILES, "ngrams.safetensors")
@@ -207,12 +210,22 @@ class PoolWithNgrams:
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         logs = _log_probabilities(self.tfidf, self.ratios, texts, probe, self.shift)
-        return softmax(pooled(logs, self.weights) - self.shift)
+        return softmax((pooled(logs, self.weights) - self.shift) / (self.temperature or 1.0))
+
+    def calibrated(
+        self, held_out: np.ndarray, labels: np.ndarray
+    ) -> tuple[PoolWithNgrams, np.ndarray]:
+        """The pool with the temperature that fits the probabilities `[M, C]` of rows it was not
+        fitted on and their class indices `[M]`, and those probabilities with it."""
+        by = fit_temperature(_logs(held_out), labels)
+        return replace(self, temperature=by), softmax(_logs(held_out) / by)
 
     @property
     def settings(self) -> dict[str, Any]:
         weights = dict(zip(MODELS, self.weights.tolist(), strict=True))
-        return {"tfidf_C": self.tfidf.c, "ngrams_C": self.ratios.c, "pool_weights": weights}
+        of_pool = {} if self.temperature is None else {"pool_temperature": self.temperature}
+        of_models = {"tfidf_C": self.tfidf.c, "ngrams_C": self.ratios.c}
+        return {**of_models, "pool_weights": weights, **of_pool}
 
     def save(self, folder: Path) -> None:
         self.tfidf.save(folder)  # with the n-grams that both have
@@ -225,6 +238,8 @@ class PoolWithNgrams:
             "weights": self.weights,
             "shift": self.shift,
         }
+        if self.temperature is not None:
+            arrays["temperature"] = np.array([self.temperature])
         write_arrays(folder / self.files[-1], arrays)
 
     @classmethod
@@ -242,11 +257,13 @@ class PoolWithNgrams:
             or intercept.shape != (machines,)
             or arrays["weights"].shape != (3,)
             or classes != max(machines, 2)
+            or not (arrays.get("temperature", np.ones(1)) > 0).all()
         ):
             raise ValueError(f"{cls.files[-1]} is not of the model in {', '.join(TFIDF_FILES)}")
         weights = ratio, coef, intercept, float(arrays["c"][0])
         ratios = LogCountRatios(tfidf.tokenizer, tfidf.characters, *weights)
-        return cls(tfidf, ratios, arrays["weights"], arrays["shift"])
+        by = float(arrays["temperature"][0]) if "temperature" in arrays else None
+        return cls(tfidf, ratios, arrays["weights"], arrays["shift"], by)
 
     @classmethod
     def fit(
@@ -261,8 +278,9 @@ class PoolWithNgrams:
         if dev is None:
             return cls(tfidf, ratios, np.full(3, 1 / 3), shift), None
         logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
-        scores = cross_weighted(logs, dev.labels)
-        return cls(tfidf, ratios, fit_weights(logs, dev.labels), shift), softmax(scores - shift)
+        pool = cls(tfidf, ratios, fit_weights(logs, dev.labels), shift)
+        held_out = softmax(cross_weighted(logs, dev.labels) - shift)
+        return pool.calibrated(held_out, dev.labels) if config.calibrate else (pool, held_out)
 
     @classmethod
     def refit(
@@ -272,16 +290,15 @@ class PoolWithNgrams:
         settings: Settings,
         config: Config,
     ) -> PoolWithNgrams:
-        """The pool with the C and weights, by `MODELS`, that a cross-validation has chosen; the
-        weight of a model that was not part of it is 0."""
+        """The pool with the C and weights, by `MODELS`, and the temperature that a cross-validation
+        has chosen; the weight of a model that was not part of it is 0."""
         kinds, cs = [TfidfFeatures, RatioFeatures], [settings.c["tfidf"], settings.c["ngrams"]]
         cut = ngram_tokenizer(texts, config.normalize, config.bridge)
         tfidf, ratios = refit_ngrams(kinds, texts, labels, cs, cut)
         assert isinstance(tfidf, TfidfModel) and isinstance(ratios, LogCountRatios)
         shift = config.logit_adjustment * log_shares(labels, int(labels.max()) + 1)
-        return cls(
-            tfidf, ratios, np.array([settings.weights.get(name, 0.0) for name in MODELS]), shift
-        )
+        weights = np.array([settings.weights.get(name, 0.0) for name in MODELS])
+        return cls(tfidf, ratios, weights, shift, settings.temperatures.get(POOL))
 
 
 def _log_probabilities(
@@ -417,7 +434,7 @@ class OnFolds:
 @dataclass(frozen=True)
 class Settings:
     """What was chosen on held-out rows: of each model C, in a pool its weight, and of those that
-    were calibrated the temperature."""
+    were calibrated, or of the `POOL` as a whole, the temperature."""
 
     c: Mapping[str, float]
     weights: Mapping[str, float]
@@ -448,9 +465,10 @@ def out_of_folds(
 
     Args:
         models: by name, each on (at least) these folds. labels: class indices `[N]` of all rows.
-        calibrated: models whose scores are divided by the temperature that fits held-out rows.
-        shift: `[C]`, what is subtracted from the scores of each model before they are divided by
-            its temperature, of a pool from those of all together.
+        calibrated: models whose scores are divided by the temperature that fits held-out rows;
+            `POOL` for those of the pool.
+        shift: `[C]`, what is subtracted from the scores of each model, of a pool from those of all
+            together, before they are divided by a temperature.
     """
     truth = [labels[fold.held] for fold in folds]
 
@@ -485,6 +503,15 @@ def out_of_folds(
         joined = [np.concatenate(parts) for parts in by_model]
         return fit_weights(joined, np.concatenate([truth[fold] for fold in some]))
 
+    def scores(chosen: _Chosen, fold: int, weights: np.ndarray) -> np.ndarray:
+        return pooled(logs(chosen, fold), weights) - shift
+
+    def of_pool(chosen: _Chosen, some: Sequence[int], weights: np.ndarray) -> float | None:
+        if POOL not in calibrated:
+            return None
+        every = np.concatenate([scores(chosen, fold, weights) for fold in some])
+        return fit_temperature(every, np.concatenate([truth[fold] for fold in some]))
+
     found = []
     for at, fold in enumerate(folds):
         others = [k for k, one in enumerate(folds) if one.repeat == fold.repeat and k != at]
@@ -492,18 +519,23 @@ def out_of_folds(
         if how != POOL:
             found.append(np.mean([*map(less, shares(chosen, at))], axis=0))
         elif others:
-            found.append(less(softmax(pooled(logs(chosen, at), weigh(chosen, others)))))
+            weights = weigh(chosen, others)
+            by = of_pool(chosen, others, weights) or 1.0
+            found.append(softmax(scores(chosen, at, weights) / by))
         else:
             found.append(less(softmax(cross_weighted(logs(chosen, at), truth[at]))))
     everywhere = range(len(folds))
     chosen = choose(everywhere)
-    weights = {}
+    temperatures = {name: by for name, (_, by) in chosen.items()}
+    by_model: dict[str, float] = {}
     if how == POOL:
-        weights = dict(zip(models, weigh(chosen, everywhere).tolist(), strict=True))
+        weights = weigh(chosen, everywhere)
+        by_model = dict(zip(models, weights.tolist(), strict=True))
+        temperatures[POOL] = of_pool(chosen, everywhere, weights)
     return found, Settings(
         {name: models[name].grid[at] for name, (at, _) in chosen.items()},
-        weights,
-        {name: by for name, (_, by) in chosen.items() if by is not None},
+        by_model,
+        {name: by for name, by in temperatures.items() if by is not None},
     )
 
 

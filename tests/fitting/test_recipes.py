@@ -119,9 +119,13 @@ def test_a_probe_that_does_not_predict_is_not_calibrated():
 
     given = {**TINY, "freeze": True, "encoder": "mean", "calibrate": True}
     config, warned = resolve({**given, "probe_features": "encoder+ngrams"}), Warned()
-    settings = Settings({"tfidf": 1.0, "ngrams": 3.0}, {"tfidf": 0.5, "ngrams": 0.5})
-    fitted = fit_model(dataset(), config, progress=warned, settings=settings)
-    assert not warned.lines and "probe_temperature" not in fitted.facts
+    chosen = {"tfidf": 1.0, "ngrams": 3.0}, {"tfidf": 0.5, "ngrams": 0.5}
+    for temperature in (0.5, 1.0):
+        settings = Settings(*chosen, {"pool": temperature})
+        fitted = fit_model(dataset(), config, progress=warned, settings=settings)
+        assert "probe_temperature" not in fitted.facts
+        assert fitted.model.ensemble.temperature == temperature
+        assert len(warned.lines) == (temperature == 1), warned.lines
 
 
 def test_python_fits_no_baselines_on_folds_that_it_does_not_show(monkeypatch):
@@ -361,6 +365,52 @@ def test_with_a_cv_of_0_the_classifier_chooses_on_a_tenth_that_it_holds_out(monk
     assert model.score(data.texts, numbers) > 0.5
     with pytest.raises(DataError, match="4 rows are too few to hold any back"):
         SuperConTextClassifier(**AUTO, cv=0).fit(["a b", "c d", "e f", "g h"], [1, 2, 1, 2])
+
+
+@pytest.mark.parametrize("name", ["ngrams", "frozen+ngrams"])
+def test_a_pool_that_dev_rows_have_chosen_is_calibrated_on_them(monkeypatch, name):
+    def decided(losses, *rest):
+        losses = {r: np.full(len(x), 0.5 + (r.name != name)) for r, x in losses.items()}
+        return real(losses, *rest)
+
+    real = recipes._decided
+    monkeypatch.setattr(recipes, "_decided", decided)
+    dev = noise(60)
+    plain, scaled = (
+        fit_on_dev(noise(40), resolve({**AUTO, "calibrate": flag}), dev, Progress())[0]
+        for flag in (False, True)
+    )
+    by = scaled.model.ensemble.temperature
+    assert plain.model.ensemble.temperature is None and abs(by - 1) > 1e-3
+    new = dataset(40, seed=9).texts
+    for one, other in (
+        (plain.dev_probabilities, scaled.dev_probabilities),
+        (plain.model.probabilities(new), scaled.model.probabilities(new)),
+    ):
+        np.testing.assert_allclose(other, softmax(np.log(one) / by), atol=1e-6)
+
+
+def test_a_temperature_has_no_part_in_the_choice(monkeypatch):
+    """Nor in what is said of the recipes, and what is chosen predicts the same labels."""
+    kept = tuple(recipe for recipe in RECIPES if not recipe.trained)
+    monkeypatch.setattr(recipes, "recipes_of", lambda *_: kept)
+    draw = np.random.default_rng(5)
+    labels = draw.choice(["x", "y", "z"], 90, p=[0.7, 0.2, 0.1]).tolist()
+    texts = [
+        " ".join(draw.choice([label * 2, *"abcdefgh"], 5, p=[0.2, *[0.1] * 8])) for label in labels
+    ]
+    told, models = [], []
+    for flag in (False, True):
+        config = {**AUTO, "calibrate": flag, "logit_adjustment": 1.0}
+        cv = CrossValidation(
+            Dataset(texts, labels, range(90)), resolve(config), 3, Progress(), times=1
+        )
+        choice, folds, settings = choose(cv, Progress())
+        told.append((choice.recipe, choice.facts["recipes"]))
+        models.append(folds.recipe.mean(3)[1])
+        assert bool(settings.temperatures) == flag
+    assert told[0] == told[1]
+    assert not np.allclose(*models) and np.array_equal(*(one.argmax(axis=1) for one in models))
 
 
 def test_n_grams_alone_are_weighed_as_dev_rows_want_them(monkeypatch):

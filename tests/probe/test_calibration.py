@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from superconext import SuperConTextClassifier
-from superconext.probe.base import FEWEST_DEV_ROWS, HIGHEST, fit_temperature
+from superconext.probe.base import FEWEST_DEV_ROWS, HIGHEST, fit_temperature, softmax
 from superconext.probe.logistic_regression import LogisticRegressionProbe, calibrate
 from superconext.probe.metrics import expected_calibration_error, probability_metrics
 from tests.estimator.test_contract import TEXTS, TINY
@@ -146,10 +146,16 @@ def test_few_rows_are_calibrated_on_those_that_folds_hold_out(features):
     )
     probes = [model.model_.probe.decision(model.transform(texts)) for model in (plain, scaled)]
     ratio = probes[0] / probes[1]
-    assert np.allclose(ratio, ratio[0]) and abs(ratio[0, 0] - 1) > 1e-3
     held = [model.cv_["probabilities"] for model in (plain, scaled)]
     assert not np.allclose(held[0], held[1])
-    if features == "encoder":
+    if features == "encoder+ngrams":
+        by = scaled.model_.ensemble.settings["pool_temperature"]
+        assert np.allclose(ratio, 1) and abs(by - 1) > 1e-3
+        logs = np.log(plain.predict_proba(texts))
+        np.testing.assert_allclose(scaled.predict_proba(texts), softmax(logs / by), atol=1e-6)
+    else:
+        assert np.allclose(ratio, ratio[0]) and abs(ratio[0, 0] - 1) > 1e-3
+    if features != "encoder+tfidf":
         assert np.array_equal(plain.predict(texts), scaled.predict(texts))
 
 

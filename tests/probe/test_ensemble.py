@@ -117,6 +117,7 @@ def damage(folder, how):
             "odd": ("weights", np.append(arrays["weights"], 1.0)),
             "infinite": ("coef", arrays["coef"] * np.inf),
             "classes": ("shift", np.zeros(3)),
+            "hot": ("temperature", np.array([0.0])),
             "whole": ("intercept", arrays["intercept"].astype(int)),
             "gone": ("c", None),
         }
@@ -137,6 +138,7 @@ def damage(folder, how):
         ("classes", r"ngrams\.safetensors is not of the model in tfidf\.json"),
         ("infinite", r"ngrams\.safetensors holds what are no finite numbers"),
         ("whole", r"ngrams\.safetensors holds what are no finite numbers"),
+        ("hot", r"ngrams\.safetensors is not of the model in tfidf\.json"),
         ("gone", r"the files do not fit together"),
     ],
 )

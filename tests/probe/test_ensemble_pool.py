@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from superconext.config.parameters import resolve
 from superconext.probe import ngrams
-from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax
+from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax, softmax
 from superconext.probe.ensemble import (
     PRIOR,
     DevRows,
@@ -135,6 +135,43 @@ def test_characters_are_read_once_for_all_models(monkeypatch):
     assert read == ngrams.spaced(new, tfidf.tokenizer)
     logs = [np.log(probe), *map(log_softmax, expected)]
     np.testing.assert_allclose(np.log(shares), log_softmax(pooled(logs, pool.weights)), atol=1e-9)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.5])
+def test_a_pool_is_calibrated_after_its_shift(strength):
+    labels = np.repeat([0, 1], [180, 20])
+    draw = np.random.default_rng(0)
+
+    def made(labels):
+        words = np.where(draw.random(len(labels)) < 0.2, 1 - labels, labels)
+        return [f"{('zwin', 'khayb')[word]} w{draw.integers(30)}" for word in words]
+
+    texts, dev_labels = made(labels), np.repeat([0, 1], [200, 50])
+    dev = DevRows(made(dev_labels), dev_labels, np.full((250, 2), 0.5))
+    plain, scaled = (
+        PoolWithNgrams.fit(
+            texts, labels, dev, resolve({"logit_adjustment": strength, "calibrate": flag})
+        )
+        for flag in (False, True)
+    )
+    assert plain[0].temperature is None and "pool_temperature" not in plain[0].settings
+    by = scaled[0].settings["pool_temperature"]
+    assert np.array_equal(plain[0].weights, scaled[0].weights)
+    # What the shift takes from the surer class is all that the weights have not seen to.
+    assert by < 0.7 if strength else abs(by - 1) < 0.1
+    new = made(np.repeat([0, 1], [40, 10]))
+    probe = np.full((len(new), 2), 0.5)
+    for one, other in (
+        (plain[0].combined(new, probe), scaled[0].combined(new, probe)),
+        (plain[1], scaled[1]),
+    ):
+        np.testing.assert_allclose(other, softmax(np.log(one) / by))
+
+    def lost(shares):
+        return -np.log(shares[np.arange(250), dev_labels]).mean()
+
+    nearby = (softmax(np.log(plain[1]) / (by * factor)) for factor in (0.9, 1.1))
+    assert all(lost(scaled[1]) < lost(one) for one in nearby)
 
 
 def test_dev_rows_too_are_scored_without_the_class_shares():

@@ -34,7 +34,7 @@ def models_and_folds(labels, repeats=1, count=3):
     return models, folds
 
 
-@pytest.mark.parametrize("calibrated", [(), ("encoder",)])
+@pytest.mark.parametrize("calibrated", [(), ("encoder",), (POOL,)])
 @pytest.mark.parametrize("how", [MEAN, POOL])
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_the_labels_of_a_fold_have_no_part_in_what_is_predicted_of_it(how, repeats, calibrated):
@@ -93,6 +93,37 @@ def test_the_temperature_has_the_lowest_log_loss_of_the_rows_held_out(strength):
     np.testing.assert_allclose(shares[0], expected, atol=2e-3)
 
 
+def test_the_temperature_of_a_pool_is_that_of_its_shifted_scores():
+    """Its weights fit the scores before the shift, which then makes it less sure."""
+    labels = np.random.default_rng(1).choice(CLASSES, ROWS, p=[0.7, 0.2, 0.1])
+    right = 3 * np.eye(CLASSES)[labels]
+    shift = np.log(np.bincount(labels) / ROWS)
+    models, folds = models_and_folds(labels)
+    noise = 1.5 * np.random.default_rng(2).standard_normal((2, ROWS, CLASSES))
+    scores = [right + one + shift for one in noise]
+    for name, one in zip(models, scores, strict=True):
+        models[name] = OnFolds((1.0,))
+        for fold in folds:
+            models[name].add(lambda c, s=one[fold.held]: softmax(s), labels[fold.held], ROWS)
+    plain, before = out_of_folds(models, POOL, folds, labels, (), shift)
+    shares, settings = out_of_folds(models, POOL, folds, labels, (POOL,), shift)
+    assert before.temperatures == {} and settings.weights == before.weights
+
+    logs = [np.log(softmax(one)) for one in scores]
+
+    def pool(rows, fitted):
+        weights = fit_weights([one[fitted] for one in logs], labels[fitted])
+        return sum(w * one[rows] for w, one in zip(weights, logs, strict=True)) - shift
+
+    every = np.arange(ROWS)
+    best = best_temperature(pool(every, every), labels)
+    assert best < 0.9 and settings.temperatures == {POOL: pytest.approx(best, rel=4e-3)}
+    others, held = folds[0].fitted, folds[0].held
+    best = best_temperature(pool(others, others), labels[others])
+    np.testing.assert_allclose(shares[0], softmax(pool(held, others) / best), atol=2e-3)
+    np.testing.assert_allclose(plain[0], softmax(pool(held, others)))
+
+
 @pytest.mark.parametrize("calibrated", [(), ("encoder", "tfidf")])
 def test_a_mean_is_one_of_models_that_were_adjusted_each(calibrated):
     """As the fitted ensemble has it, whose models are adjusted before their mean is taken."""
@@ -130,7 +161,7 @@ def test_rows_that_no_fold_held_out_have_no_loss():
 def test_a_fold_without_others_is_not_scaled_by_its_own_rows():
     labels = np.random.default_rng(1).integers(0, CLASSES, ROWS)
     models, folds = models_and_folds(labels)
-    for how, names in ((MEAN, ["encoder", "tfidf"]), (POOL, ["encoder"])):
+    for how, names in ((MEAN, ["encoder", "tfidf"]), (POOL, ["encoder"]), (POOL, [POOL])):
         plain, _ = out_of_folds(models, how, folds[:1], labels)
         scaled, settings = out_of_folds(models, how, folds[:1], labels, names)
         np.testing.assert_array_equal(plain[0], scaled[0])
