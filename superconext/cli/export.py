@@ -113,6 +113,11 @@ def export(
             "--format static needs --train FILE, may have --unlabelled, and excludes --prune; the "
             "other formats take neither --train nor --unlabelled."
         )
+    if static and min_count > 1:
+        raise click.UsageError(
+            "--vocabulary-min-count leaves words out of the run, and a static student learns from "
+            "all words of --train; expected one of them: leave it out, or use another format."
+        )
     columns = {"text_column": text_column, "label_column": label_column}
     if any([*reading.values(), *columns.values()]) and not (pruned or static):
         raise click.UsageError(

@@ -157,8 +157,7 @@ def _suggested(options: Mapping[str, Any]) -> Sequence[str]:
     """The endings of what `suggest` writes."""
     if options["tool"] in ("label-studio", "doccano"):
         return DOCUMENTS
-    spreadsheet = options["tool"] == "csv" and not options["as_json"]
-    return (".csv",) if spreadsheet else tables_or_json(options)
+    return (".csv",) if options["tool"] == "csv" else tables_or_json(options)
 
 
 @click.command(short_help="Choose the sentences to label next.")
@@ -210,6 +209,10 @@ def suggest(
     from superconext.data.reading import labelled_texts, read_texts
     from superconext.report import suggest as suggesting
 
+    if tool and as_json:
+        raise click.UsageError(
+            f"--for {tool} says what is written, and --json something else; leave one of them out."
+        )
     refuse_swapped([run], file)
     model = _load(run, threads)
     known = model.known

@@ -251,8 +251,8 @@ def _final_probe(
     config: Config,
     progress: Progress,
 ) -> Probe:
-    """hard: class indices of the rows that have a label, whose shares `logit_adjustment` reads;
-    texts: theirs."""
+    """hard: class indices of the rows that have a label, whose shares `logit_adjustment` reads
+    but for soft labels; texts: theirs."""
     dev_labels, shares = prepared.dev_labels, prepared.probe_shares
     labels = prepared.probe_split[1] if shares is None else shares
     kind = probe_class(config.probe_features)
@@ -268,10 +268,13 @@ def _final_probe(
         _try_probe(kind, probe, features[:2], len(prepared.classes))
         return probe
     assert isinstance(probe, LogisticRegressionProbe)
-    probe = adjusted(probe, hard, config.logit_adjustment)
+    pooled = ENSEMBLES.get(config.probe_features) is PoolWithNgrams
+    # N-grams have not read the rows of soft labels, and a pool is adjusted as a whole.
+    learned = labels if config.soft_labels and not pooled else hard
+    probe = adjusted(probe, learned, config.logit_adjustment)
     if not config.calibrate:
         return probe
-    if ENSEMBLES.get(config.probe_features) is PoolWithNgrams:  # calibrated as a whole
+    if pooled:  # calibrated as a whole
         enough_to_calibrate(dev_labels, progress)
         return probe
     return calibrated(probe, dev_features, dev_labels, prepared.facts, progress)

@@ -109,8 +109,12 @@ def dev_score(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, flo
 
 
 def log_shares(labels: np.ndarray, classes: int) -> np.ndarray:
-    """Log shares `[C]` of the classes among class indices `[N]`, in which every class has a row."""
-    shares: np.ndarray = np.log(np.bincount(labels, minlength=classes) / len(labels))
+    """Log shares `[C]` of the classes among class indices `[N]`, in which every class has a row, or
+    among rows that each have a share of every class, `[N, C]`."""
+    if labels.ndim > 1:
+        shares: np.ndarray = np.log(labels.mean(axis=0))
+    else:
+        shares = np.log(np.bincount(labels, minlength=classes) / len(labels))
     return shares
 
 
@@ -124,7 +128,7 @@ def log_odds(labels: np.ndarray, classes: int) -> np.ndarray:
     """Log shares of the classes `[C]`; for two classes their one difference `[1]`, as the
     intercept of a regression has it.
 
-    Every class has a row among the class indices `labels` `[N]`.
+    labels: as in `log_shares`.
     """
     shares = log_shares(labels, classes)
     return shares if classes > 2 else shares[1:] - shares[:1]

@@ -328,7 +328,7 @@ def adjusted(
     probe: LogisticRegressionProbe, labels: np.ndarray, strength: float
 ) -> LogisticRegressionProbe:
     """The probe with `strength` times the log shares of the training labels subtracted from its
-    scores.
+    scores; labels: as in `log_shares`.
 
     0 leaves it; at 1 it aims at equal shares of all classes being right, whatever their size.
     Rarer classes are then predicted more often. Source: Menon et al. (2021), "Long-tail learning

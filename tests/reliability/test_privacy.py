@@ -104,6 +104,11 @@ def test_words_enter_the_run_and_can_be_left_out(files, tmp_path):
         )  # fmt: skip
         assert said.code == 0, said.err
         assert json.loads(said.out)["words_left_out"] >= len(WORDS)
+    said = call_main(
+        "export", folder, "--format", "static", "--train", files[0], "--vocabulary-min-count", 2,
+        "--out", tmp_path / "static",
+    )  # fmt: skip
+    assert said.code == 2 and "a static student learns from all words" in said.err
     for word in WORDS:
         assert not holding(tmp_path / "small", word)
     # N-grams of the rare words alone are gone as well.

@@ -157,6 +157,8 @@ def test_what_the_tools_import_is_read_back_once_it_is_annotated(given, tmp_path
     export = tmp_path / "all.jsonl"
     export.write_text(said.out, encoding="utf-8")
     assert read_labelled(export).labels == rows_back.labels
+    both = call_main("suggest", *given, "--for", "label-studio", "--json")
+    assert both.code == 2 and "--for label-studio says what is written" in both.err
     blind = call_main("suggest", *given, "--for", "doccano", "--blind").out.splitlines()
     assert all(json.loads(line)["label"] == [] for line in blind)
     blind = call_main("suggest", *given, "--for", "label-studio", "--blind").out
