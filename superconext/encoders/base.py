@@ -80,6 +80,7 @@ class Encoder(nn.Module):
         reads_model: whether it starts from `model`, a pretrained model of others.
         fewest_batches: balanced batches in an epoch at least, where `steps_per_epoch` is not given.
         poolings: values of `pooling` that it can have.
+        unread: parameters that it does not read, and are not refused beside it either.
         options_type: dataclass of the settings that it alone has, see `config.parameters`.
     """
 
@@ -94,6 +95,7 @@ class Encoder(nn.Module):
     reads_model: bool = False
     fewest_batches: int = FEWEST_BATCHES
     poolings: tuple[str, ...] = ("last", "mean", "max")
+    unread: frozenset[str] = frozenset()
     options_type: type = CheckedOptions
 
     @classmethod

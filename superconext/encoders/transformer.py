@@ -126,6 +126,10 @@ class TransformerEncoder(Encoder):
     reads_model = True
     fewest_batches = 1
     poolings = ("cls", "mean", "max")
+    unread = frozenset(
+        {"layers", "hidden_size", "vector_dimension", "vector_method", "tune_vectors"}
+        | {"subwords", "min_count", "compile"}
+    )
     options_type = Options
 
     def __init__(

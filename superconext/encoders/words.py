@@ -274,6 +274,8 @@ class MeanEncoder(WordEncoder):
     n-grams, and with `tune_vectors` those of words, to change.
     """
 
+    unread = frozenset({"layers", "hidden_size", "dropout", "word_dropout", "pooling", "compile"})
+
     def __init__(self, embedding: WordEmbedding) -> None:
         super().__init__()
         self.embedding = embedding

@@ -9,7 +9,13 @@ from collections.abc import Iterable
 
 import torch
 
-from superconext.config.parameters import Config, names_of
+from superconext.config.parameters import (
+    BY_NAME,
+    OF_TRAINING,
+    Config,
+    names_of,
+    resolve,
+)
 from superconext.core.arithmetic import bfloat16_slowdown
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
@@ -122,8 +128,9 @@ def check_device(name: str) -> None:
 
 
 def warn_where_unread(config: Config, progress: Progress) -> None:
-    """Warn of unlabelled text beside an encoder that learns nothing from it. Of word vectors that
-    are given, and so not trained on it, is told where they are read."""
+    """Warn of unlabelled text beside an encoder that learns nothing from it, and of parameters that
+    were changed and that nothing reads. Of word vectors that are given, and so not trained on it,
+    is told where they are read."""
     pool = objective_class(config.objective).needs_pool and not config.freeze
     if config.unlabelled and encoder_class(config.encoder).reads_text and not pool:
         progress.warn(
@@ -131,6 +138,34 @@ def warn_where_unread(config: Config, progress: Progress) -> None:
             "nothing that learns from it, expected word vectors to train, or objective css_lm: "
             "leave it out"
         )
+    usual = resolve({"preset": config.preset, "encoder": config.encoder})
+    unread, changed = _unread(config), dict[str, list[str]]()
+    for name in filter(unread.__contains__, BY_NAME):
+        value = getattr(config, name)
+        if value is not None and value != getattr(usual, name):
+            changed.setdefault(unread[name], []).append(f"{name} = {value!r}")
+    for reason, names in changed.items():
+        them = "it" if len(names) == 1 else "them"
+        progress.warn(
+            f"{', '.join(names)} with {reason}, where nothing reads {them}: leave {them} out"
+        )
+
+
+def _unread(config: Config) -> dict[str, str]:
+    """Parameters that nothing reads in this configuration, and what beside them is the reason."""
+    objective = objective_class(config.objective)
+    encoder = encoder_class(config.encoder)
+    unread = dict.fromkeys(encoder.unread, f"encoder = {config.encoder!r}")
+    if config.freeze:
+        # Word vectors and vocabulary are of related rows too.
+        read = set() if encoder.reads_text else {"related"}
+        return unread | dict.fromkeys(OF_TRAINING - read, "freeze")
+    of_objective = {
+        "projection": objective.uses_projection,
+        "temperature": objective.reads_temperature,
+    }
+    missing = [name for name, read in of_objective.items() if not read]
+    return unread | dict.fromkeys(missing, f"objective = {config.objective!r}")
 
 
 def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:

@@ -135,6 +135,8 @@ class Objective(nn.Module):
     batches: str = "balanced"
     #: Whether the projection head is part of the loss (else it is not built).
     uses_projection: bool = True
+    #: Whether the run's temperature changes the loss.
+    reads_temperature: bool = True
     #: Whether `token_states` and `mask` must be there, in a `Batch` and in `class_scores`.
     needs_token_states: bool = False
     #: Whether texts are read with a trained token for each class, see `encoders.bilstm`;

@@ -41,6 +41,7 @@ class CrossEntropy(Objective):
 
     batches = "shuffled"
     uses_projection = False
+    reads_temperature = False
 
     def __init__(self, sentence_size: int, classes: int) -> None:
         super().__init__()
@@ -69,6 +70,8 @@ class CrossEntropy(Objective):
 
 class _WithSecondTerm(CrossEntropy):
     """Cross-entropy beside a term that has the run's temperature."""
+
+    reads_temperature = True
 
     def __init__(
         self, sentence_size: int, classes: int, temperature: float = 0.1, options: Any = None

@@ -91,6 +91,7 @@ class DualCLNoDual(Objective):
 
     batches = "shuffled"
     uses_projection = False
+    reads_temperature = False
     needs_class_tokens = True
     options_type: type = PredictionOptions
     bank: Tensor
@@ -164,6 +165,7 @@ class DualCL(DualCLNoDual):
     Source: DualCL (2022), equations 4 to 6, 8 and 9.
     """
 
+    reads_temperature = True
     options_type = Options
 
     def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:

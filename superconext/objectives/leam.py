@@ -165,6 +165,7 @@ class LEAM(Objective):
 
     batches = "shuffled"
     uses_projection = False
+    reads_temperature = False
     needs_token_states = True
     options_type = Options
 
@@ -247,6 +248,7 @@ class LSAN(Objective):
 
     batches = "shuffled"
     uses_projection = False
+    reads_temperature = False
     needs_token_states = True
     options_type = LSANOptions
 

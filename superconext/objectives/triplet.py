@@ -62,6 +62,7 @@ class Triplet(Objective):
     The scalar `active` is the share of terms with a positive loss.
     """
 
+    reads_temperature = False
     options_type = Options
 
     def __init__(self, options: Options | None = None) -> None:
