@@ -306,7 +306,7 @@ def fit_on_dev(
 
     pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
     trained = pools.pop(ENCODER, None)
-    once = on_prepared if trained is None else None
+    once = on_prepared  # before the time of the budget begins
     fits: dict[str | None, Fitted] = {}
     for encoder, pool in pools.items():
         fits[encoder] = fitted_by(pool, on_prepared=once)
@@ -317,12 +317,10 @@ def fit_on_dev(
     budget = EpochBudget(checkpoint)
     if trained is not None:
         watched: dict[str, Any] = {"checkpoint": checkpoint, "monitor": monitor}
-        prepared = [on_prepared]  # for the first time that training begins
 
         def train_encoder(config: Config, hooks: Sequence[Callback]) -> Fitted:
             every = [*hooks, *callbacks]
-            given = {**watched, "on_prepared": prepared.pop() if prepared else None}
-            fitted = fit_model(train, config, dev, **shared, callbacks=every, **given)
+            fitted = fit_model(train, config, dev, **shared, callbacks=every, **watched)
             if fitted.interrupted:  # what some of its epochs predict is not what it would
                 raise KeyboardInterrupt
             return fitted

@@ -153,6 +153,16 @@ def test_controls_are_fitted_once_however_often_training_begins(monkeypatch, min
     assert (choice.facts["epochs"] is not None) == bool(fewer)
 
 
+def test_controls_take_none_of_the_encoders_time(monkeypatch):
+    """With the same clock, which controls put forward by more than the budget."""
+    seconds = iter(range(1_000_000))
+    monkeypatch.setattr("time.process_time", lambda: float(next(seconds)))
+    config = resolve({**AUTO, "epochs": None, "budget": 60.0})
+    rows = dataset(30), config, dataset(60, seed=1), Progress()
+    _, choice = fit_on_dev(*rows, on_prepared=lambda _: [next(seconds) for _ in range(4_000)])
+    assert "trained" in choice.facts["recipes"] and choice.facts["epochs"] is None
+
+
 def test_a_run_whose_recipe_dev_has_chosen_says_that_it_is_calibrated(monkeypatch):
     monkeypatch.setattr(recipes, "recipes_of", lambda config, rows: RECIPES[:3])
     config = resolve({**AUTO, "calibrate": True})
