@@ -4,13 +4,16 @@ VENV ?= .venv
 RUN ?= runs/demo
 BIN = $(VENV)/bin
 
-.PHONY: demo test slow lint docs clean
+.PHONY: demo test test-long slow lint docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/superconext train data/sample/few.tsv --test data/sample/test.tsv --unlabelled data/sample/unlabelled.txt --out $(RUN) --force
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-long: $(VENV)/.installed
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "long and not slow"
 
 slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m slow

@@ -38,6 +38,7 @@ def test_every_block_is_of_a_kind_that_is_run():
     assert {kind for _, kind, _ in BLOCKS} == {"python", "console"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_the_block_runs(number, folder, names, capsys):
     needs, kind, text = BLOCKS[number]

@@ -55,7 +55,7 @@ def test_it_is_short():
 
 def test_two_commands_and_a_result_within_the_first_forty_lines():
     head = README.splitlines()[:40]
-    assert "$ make demo" in head and "$ make test  # 10-25 minutes" in head
+    assert "$ make demo" in head and "$ make test  # 5-15 minutes" in head
     assert any("superconext, trained encoder" in line for line in head)
     targets = (ROOT / "Makefile").read_text()
     assert "\ndemo:" in targets and "\ntest:" in targets
@@ -74,6 +74,7 @@ def test_the_lines_by_hand_install_what_make_installs():
     assert install.split()[-1] in makefile and "constraints.txt" in install
 
 
+@pytest.mark.long
 def test_the_demo_by_hand_is_the_demo_of_make_and_prints_the_table_shown(folder):
     by_hand = next(line for line in blocks("sh")[0].splitlines() if " train " in line)
     words = by_hand.split(" train ", 1)[1].replace("runs/demo", "$(RUN)")
@@ -96,6 +97,7 @@ def test_the_demo_by_hand_is_the_demo_of_make_and_prints_the_table_shown(folder)
     assert ours[0] == pytest.approx(ours[1], abs=0.06)
 
 
+@pytest.mark.long
 def test_the_picture_can_be_drawn_from_the_demo(folder):
     pytest.importorskip("matplotlib")
     if not (folder / "runs/demo").exists():
@@ -105,6 +107,7 @@ def test_the_picture_can_be_drawn_from_the_demo(folder):
     assert (folder / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_every_console_command_runs(folder):
     for block in blocks("console"):
         for line in block.splitlines():
@@ -113,6 +116,7 @@ def test_every_console_command_runs(folder):
                 assert run(command, folder).strip(), command
 
 
+@pytest.mark.long
 def test_the_python_prints_what_is_shown(folder):
     (block,) = blocks("python")
     assert len([line for line in block.splitlines() if line]) <= 8

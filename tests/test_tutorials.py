@@ -54,6 +54,7 @@ def shown(page):
     return [block[4] for block in SCRIPT["BLOCK"].finditer(page) if block[3]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_the_page_runs_and_prints_as_many_lines_as_it_shows(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

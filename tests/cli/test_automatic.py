@@ -238,6 +238,7 @@ def test_a_recipe_is_chosen_or_named(call, few, tmp_path):
     assert "expected a recipe to be chosen or to be named" in line
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("brief")
 def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_path, monkeypatch):
     enough = recipes_module.ENOUGH_WORDS
@@ -269,6 +270,7 @@ def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_pa
     assert said.code == 0 and "pretrain" not in said.err
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("brief")
 def test_of_long_text_pretraining_reads_as_much_as_the_budget_allows(
     call, few, tmp_path, monkeypatch
@@ -410,6 +412,7 @@ def hurried(monkeypatch):
     return rate
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_dev", [False, True], ids=["folds", "dev"])
 def test_where_time_is_short_an_encoder_has_fewer_epochs_also_when_resumed(
     call, few, tmp_path, hurried, monkeypatch, on_dev

@@ -44,6 +44,7 @@ def test_a_large_file_keeps_its_order_and_gets_the_models_labels(call, finished,
     assert [[row["label"], row["text"]] for row in document] == told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["rows", "json", "proba"])
 def test_memory_does_not_grow_with_the_file(finished, tmp_path, form):
     model, words = load_model(finished.folder), ["zwin", "bzaf", "had", "film", "khayb", "walo"]
@@ -199,6 +200,7 @@ def test_rows_without_a_text_have_no_label_or_are_left_out(call, finished, tmp_p
     assert "found an empty text (lines 3, 5), left out" in said.err
 
 
+@pytest.mark.long
 def test_a_terminal_is_told_that_text_is_waited_for(finished):
     command = [sys.executable, "-m", "superconext", "predict", finished.folder]
     asked, told = pty.openpty()

@@ -18,6 +18,7 @@ def closed(which, *words, given=b""):
     return subprocess.run(line, input=given, capture_output=True, env=environment(), timeout=120)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs sh")
 @pytest.mark.parametrize("which", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_an_empty_one(finished, tmp_path, which):

@@ -535,6 +535,7 @@ def test_unknown_words_are_told_where_they_are_common(call, finished, tmp_path):
 # Output that is not UTF-8
 
 
+@pytest.mark.long
 def test_a_pipe_of_another_encoding_gets_utf_8(finished, tmp_path):
     env = {**environment(), "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
     table = [("سلبي" if label == "neg" else "😀", text) for label, text in rows(40, seed=3)]

@@ -143,6 +143,7 @@ def test_another_seed_or_hold_out_finds_the_vectors(call, data, small, much, tmp
     assert "wa3r" in words_of(tmp_path) and not words_of(tmp_path) & set(GOOD + BAD)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["compare", "fewshot"])
 @pytest.mark.parametrize("more", [(), ("--pretrain",)])
 def test_the_splits_of_an_experiment_share_them(call, data, small, much, tmp_path, verb, more):

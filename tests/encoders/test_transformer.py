@@ -277,6 +277,7 @@ def class_states(model, options="", kind="dualcl"):
     return encoder, store, encoder(*map(torch.from_numpy, store.pad(np.arange(2))))
 
 
+@pytest.mark.long
 def test_few_rows_are_all_trained_on_in_passes_that_the_rows_decide(model, tmp_path):
     """A tenth is held back where it would choose something, or where something reads it."""
     given = {"encoder": "transformer", "model": str(model), "objective": "supcon"}

@@ -413,6 +413,7 @@ def test_in_a_pipeline_and_a_column_transformer():
     assert columns.get_feature_names_out()[0] == "text__supercontextencoder0"
 
 
+@pytest.mark.long
 def test_cross_validated_and_searched_in_processes():
     model = SuperConTextClassifier(**{**TINY, "epochs": 2})
     scores = cross_val_score(model, TEXTS, LABELS, cv=2)
@@ -634,6 +635,7 @@ def test_a_blank_text_is_not_explained_and_a_callback_without_a_list_told(fitted
         SuperConTextClassifier(**TINY, callbacks=print).fit(TEXTS, LABELS)
 
 
+@pytest.mark.long
 def test_a_fit_that_fails_leaves_what_the_cross_validation_before_showed():
     model = SuperConTextClassifier(**TINY, cv=2).fit(TEXTS, LABELS)
     shown = model.cv_
@@ -710,6 +712,7 @@ def test_suggest_takes_labelled_texts_in_any_container(fitted):
         assert [one.text for one in fitted.suggest(texts, 9, labelled=labelled)] == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", [{}, {"cv": 2}, {"init": "a folder", "freeze": True}])
 @pytest.mark.parametrize("state", ["no_grad", "inference_mode", "float64", "meta", "autocast"])
 def test_a_fit_is_the_same_whatever_torch_is_set_to(state, changes, request):

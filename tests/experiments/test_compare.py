@@ -73,6 +73,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_side_by_side_gives_what_one_after_another_does(request_of, tmp_path):
     request = request_of(given=False)
     compare(request, Progress())

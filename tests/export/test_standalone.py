@@ -210,6 +210,7 @@ def test_the_program_of_the_folder_classifies(model, export, classify):
         assert told in readme
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["encoder"], indirect=True)
 def test_the_programs_of_the_folder_read_tables_and_options(model, classify, tmp_path):
     lines = tmp_path / "lines.jsonl"

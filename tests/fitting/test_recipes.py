@@ -246,6 +246,7 @@ def test_few_rows_do_not_train_a_pretrained_encoder(begun, monkeypatch):
         choose(CrossValidation(dataset(100), config, 5, said), said)
 
 
+@pytest.mark.long
 def test_beside_a_pretrained_encoder_its_vectors_are_compared_too(begun, monkeypatch):
     monkeypatch.setattr(recipes, "ENOUGH_ROWS", 0)
     said, real = Said(), recipes._decided

@@ -72,6 +72,7 @@ def train_and_predict(place, **environment):
     return trained.stdout
 
 
+@pytest.mark.long
 def test_the_command_line_takes_it_from_the_environment_and_from_nowhere_else(place):
     known = {"SUPERCONEXT_OBJECTIVES": "proxies=proxies.py:Proxies"}
     assert "own rule" in train_and_predict(place, **known)
@@ -87,6 +88,7 @@ def test_the_command_line_takes_it_from_the_environment_and_from_nowhere_else(pl
     assert load_model(place / "run").objectives == []
 
 
+@pytest.mark.long
 def test_the_command_line_finds_that_of_an_installed_package(place):
     about = place / "site" / "toy-1.0.dist-info"
     about.mkdir(parents=True)

@@ -48,6 +48,7 @@ def bare(request, tmp_path):
     return call
 
 
+@pytest.mark.long
 def test_a_run_is_trained_and_used_without_them(bare, tmp_path):
     path, run = write_table(tmp_path / "x.tsv", rows(60, seed=3)), tmp_path / "run"
     small = ["--epochs", "1", "--hidden-size", "4", "--vector-dimension", "8", "--no-baselines"]

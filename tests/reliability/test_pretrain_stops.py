@@ -114,6 +114,7 @@ def check_full(server, files, folder, whole, **fault):
     return said.code != 0
 
 
+@pytest.mark.long
 def test_stopped_at_a_few_moments(server, files, whole, tmp_path):
     """One of each kind; all of them are in the slow tests."""
     events = whole[1].events

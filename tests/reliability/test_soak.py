@@ -22,6 +22,7 @@ def script():
     return module
 
 
+@pytest.mark.long
 def test_fifteen_fits_leave_no_file_open_and_little_memory(script, tmp_path):
     rows = script.soak(15, tmp_path)
     first, last = rows[1], rows[-1]

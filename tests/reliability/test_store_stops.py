@@ -52,6 +52,7 @@ def check_stopped(server, files, folder, stored, **fault):
     return left != stored[1]
 
 
+@pytest.mark.long
 def test_stopped_at_a_few_moments(server, files, stored, tmp_path):
     faults = [
         {"how": "SIGKILL", "at": 12},

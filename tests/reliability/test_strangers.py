@@ -411,6 +411,7 @@ def test_archives_that_explode(tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.long
 def test_a_packed_labelled_file_that_explodes(tmp_path, monkeypatch):
     monkeypatch.setattr("superconext.data.lines.ALWAYS_UNPACKED", 1 << 20)
     path = tmp_path / "rows.tsv.gz"
