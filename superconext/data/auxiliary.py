@@ -119,15 +119,17 @@ def soft_rows(
     classes: Sequence[str],
     held: Sequence[str],
 ) -> SoftRows | None:
-    """The rows of a file and of annotators' ties whose words are not those of a held text; None
-    where there are none.
+    """The rows of a file and of annotators' ties whose words are not those of a held text, without
+    ties with a label that is no class; None where there are none.
 
     Raises DataError for a file that cannot be read, ConfigError where no row of it is left.
     """
     if path is None and not ties:
         return None
     facts: dict[str, Any] = {}
-    texts, rows = [text for text, _ in ties], list(share_matrix([s for _, s in ties], classes))
+    # A tie with a label that is no class says nothing of how likely the others are.
+    whole = [(text, shares) for text, shares in ties if set(shares) <= {*classes}]
+    texts, rows = [text for text, _ in whole], list(share_matrix([s for _, s in whole], classes))
     if path is not None:
         more, shares, sha256 = _read(path, classes)
         texts, rows = [*texts, *more], [*rows, *shares]
@@ -136,7 +138,7 @@ def soft_rows(
     kept = [
         (words, shares)
         for words, shares in zip(tokenizer.many(texts), rows, strict=True)
-        if shares.any() and not held_back.holds(words)
+        if not held_back.holds(words)
     ]
     if not kept:
         if path is None:

@@ -453,6 +453,19 @@ class Annotated:
                 "without cross-validation learns from the shares of their labels, audit lists "
                 "them, other commands leave them out"
             )
+        classes = {self.labels[row] for row in self.decided}
+        lost = Counter(filter(None, chain.from_iterable(self.votes)))
+        if lost := {label: n for label, n in lost.items() if label not in classes}:
+            with_it = sum(
+                not classes.issuperset(filter(None, self.votes[row])) for row in self.ties
+            )
+            names = listed([f"{shown(label, 24)} ({n})" for label, n in sorted(lost.items())], 8)
+            them = "it" if len(lost) == 1 else "them"
+            left = f", and {plural(with_it, 'tie')} with {them} left out" * bool(with_it)
+            told.append(
+                f"{WARNING}no text has a majority for {names}: found no class of {them}{left}; "
+                "expected one in some text: label more, or leave these labels out"
+            )
         if none.count:
             told.append(f"{plural(none.count, 'text')} that nobody labelled left out ({none})")
         if self.replaced:

@@ -149,8 +149,8 @@ def fit_model(
             features = member_features(encoders, prepared.probe_split[0])
             held = None if prepared.dev is None else member_features(encoders, prepared.dev)
             if settings is None:
-                rows = hard, train.texts
-                probe = _final_probe(prepared, *rows, features, held, config, progress)
+                rows = train.texts, features, held
+                probe = _final_probe(prepared, *rows, config, progress)
             else:
                 probe = _refitted_probe(prepared, features, config, settings, progress)
         if settings is None:
@@ -244,15 +244,13 @@ def _seen(train: Dataset, prepared: Prepared) -> SeenTexts:
 
 def _final_probe(
     prepared: Prepared,
-    hard: np.ndarray,
     texts: Sequence[str],
     features: np.ndarray,
     dev_features: np.ndarray | None,
     config: Config,
     progress: Progress,
 ) -> Probe:
-    """hard: class indices of the rows that have a label, whose shares `logit_adjustment` reads
-    but for soft labels; texts: theirs."""
+    """texts: of the rows that have a label."""
     dev_labels, shares = prepared.dev_labels, prepared.probe_shares
     labels = prepared.probe_split[1] if shares is None else shares
     kind = probe_class(config.probe_features)
@@ -268,13 +266,10 @@ def _final_probe(
         _try_probe(kind, probe, features[:2], len(prepared.classes))
         return probe
     assert isinstance(probe, LogisticRegressionProbe)
-    pooled = ENSEMBLES.get(config.probe_features) is PoolWithNgrams
-    # N-grams have not read the rows of soft labels, and a pool is adjusted as a whole.
-    learned = labels if config.soft_labels and not pooled else hard
-    probe = adjusted(probe, learned, config.logit_adjustment)
+    probe = adjusted(probe, labels, config.logit_adjustment)
     if not config.calibrate:
         return probe
-    if pooled:  # calibrated as a whole
+    if ENSEMBLES.get(config.probe_features) is PoolWithNgrams:  # calibrated as a whole
         enough_to_calibrate(dev_labels, progress)
         return probe
     return calibrated(probe, dev_features, dev_labels, prepared.facts, progress)
@@ -392,7 +387,7 @@ def _ensemble(
         ]
         held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
     with progress.bar(kind.title):
-        return kind.fit(*rows, held, config)
+        return kind.fit(*rows, held, config, prepared.probe_shares)
 
 
 @contextmanager

@@ -349,7 +349,19 @@ def fit_on_dev(
     fold = [Fold(0, np.empty(0, np.int64), np.arange(len(labels)))]
     of_train = np.array([classes.index(label) for label in train.labels if label in classes])
     shift = config.logit_adjustment * log_shares(of_train, len(classes))
-    losses = {recipe: _plain_losses([one], fold, labels, shift) for recipe, one in shares.items()}
+
+    def of_recipe(recipe: Recipe) -> np.ndarray:
+        """The shift that its probabilities come with."""
+        pool = fits[recipe.encoder].model.ensemble
+        assert isinstance(pool, PoolWithNgrams)
+        if not recipe.encoder:
+            return pool.shift
+        return pool.whole_shift if recipe.ngrams else pool.of_probe
+
+    losses = {
+        recipe: _plain_losses([one], fold, labels, of_recipe(recipe))
+        for recipe, one in shares.items()
+    }
     scores = {
         recipe: metric_values(truth, [classes[k] for k in one.argmax(axis=1)], classes, one)
         for recipe, one in shares.items()

@@ -152,9 +152,18 @@ class MeanWithTfidf:
 
     @classmethod
     def fit(
-        cls, texts: Sequence[str], labels: np.ndarray, dev: DevRows | None, config: Config
+        cls,
+        texts: Sequence[str],
+        labels: np.ndarray,
+        dev: DevRows | None,
+        config: Config,
+        learned: np.ndarray | None = None,
     ) -> tuple[MeanWithTfidf, None]:
-        """The ensemble; nothing in it is fitted on dev but the temperature of `calibrate`."""
+        """The ensemble; nothing in it is fitted on dev but the temperature of `calibrate`.
+
+        texts, labels: that have a label, `[N]`. learned: what the probe has learned from, where
+            that is otherwise: `[M, C]` as in `log_shares`.
+        """
         shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
         held = (None, None) if dev is None else (dev.texts, dev.labels)
         cut = ngram_tokenizer(texts, config.normalize, config.bridge)
@@ -193,9 +202,11 @@ class PoolWithNgrams:
     """The probe, TF-IDF and character n-grams in one log-linear pool.
 
     weights: float64 `[3]`, of the three in this order.
-    shift: float64 `[C]`, what `logit_adjustment` subtracts from the scores. The probe's scores
-        come without it already; it is added back before the probe is weighted.
+    shift: float64 `[C]`, what `logit_adjustment` subtracts from the scores of n-grams, by the
+        labels that they have learned from.
     temperature: what the scores were then divided by, where they were calibrated.
+    probe_shift: the same of the probe, which has learned from soft labels too; None: as `shift`.
+        The probe's scores come without it already; it is added back before the probe is weighted.
     """
 
     tfidf: TfidfModel
@@ -203,14 +214,28 @@ class PoolWithNgrams:
     weights: np.ndarray
     shift: np.ndarray
     temperature: float | None = None
+    probe_shift: np.ndarray | None = None
 
     title: ClassVar[str] = "n-grams"
     files: ClassVar[tuple[str, ...]] = (*TFIDF_FILES, "ngrams.safetensors")
     run_format: ClassVar[int] = 7
 
+    @property
+    def of_probe(self) -> np.ndarray:
+        return self.shift if self.probe_shift is None else self.probe_shift
+
+    @property
+    def whole_shift(self) -> np.ndarray:
+        """What is subtracted from the scores of the pool `[C]`: the mean of the models' shifts by
+        their weights."""
+        total, encoder = self.weights.sum(), self.weights[0]
+        share = encoder / total if total > 0 else 0.0
+        mean: np.ndarray = self.shift + share * (self.of_probe - self.shift)
+        return mean
+
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
-        logs = _log_probabilities(self.tfidf, self.ratios, texts, probe, self.shift)
-        return softmax((pooled(logs, self.weights) - self.shift) / (self.temperature or 1.0))
+        logs = _log_probabilities(self.tfidf, self.ratios, texts, probe, self.of_probe)
+        return softmax((pooled(logs, self.weights) - self.whole_shift) / (self.temperature or 1.0))
 
     def calibrated(
         self, held_out: np.ndarray, labels: np.ndarray
@@ -240,6 +265,8 @@ class PoolWithNgrams:
         }
         if self.temperature is not None:
             arrays["temperature"] = np.array([self.temperature])
+        if self.probe_shift is not None:
+            arrays["probe_shift"] = self.probe_shift
         write_arrays(folder / self.files[-1], arrays)
 
     @classmethod
@@ -258,28 +285,38 @@ class PoolWithNgrams:
             or arrays["weights"].shape != (3,)
             or classes != max(machines, 2)
             or not (arrays.get("temperature", np.ones(1)) > 0).all()
+            or arrays.get("probe_shift", arrays["shift"]).shape != (classes,)
         ):
             raise ValueError(f"{cls.files[-1]} is not of the model in {', '.join(TFIDF_FILES)}")
         weights = ratio, coef, intercept, float(arrays["c"][0])
         ratios = LogCountRatios(tfidf.tokenizer, tfidf.characters, *weights)
         by = float(arrays["temperature"][0]) if "temperature" in arrays else None
-        return cls(tfidf, ratios, arrays["weights"], arrays["shift"], by)
+        shifts = arrays["shift"], by, arrays.get("probe_shift")
+        return cls(tfidf, ratios, arrays["weights"], *shifts)
 
     @classmethod
     def fit(
-        cls, texts: Sequence[str], labels: np.ndarray, dev: DevRows | None, config: Config
+        cls,
+        texts: Sequence[str],
+        labels: np.ndarray,
+        dev: DevRows | None,
+        config: Config,
+        learned: np.ndarray | None = None,
     ) -> tuple[PoolWithNgrams, np.ndarray | None]:
         """The pool, and the probabilities `[M, C]` of the dev rows, each by weights fitted on
         other dev rows."""
-        shift = config.logit_adjustment * log_shares(labels, int(labels.max()) + 1)
+        classes = int(labels.max()) + 1
+        shift = config.logit_adjustment * log_shares(labels, classes)
+        own = None if learned is None else config.logit_adjustment * log_shares(learned, classes)
         held = (None, None) if dev is None else (dev.texts, dev.labels)
         cut = ngram_tokenizer(texts, config.normalize, config.bridge)
         tfidf, ratios, _ = fit_both(texts, labels, held[0], held[1], tokenizer=cut)
         if dev is None:
-            return cls(tfidf, ratios, np.full(3, 1 / 3), shift), None
-        logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
-        pool = cls(tfidf, ratios, fit_weights(logs, dev.labels), shift)
-        held_out = softmax(cross_weighted(logs, dev.labels) - shift)
+            return cls(tfidf, ratios, np.full(3, 1 / 3), shift, None, own), None
+        back = shift if own is None else own
+        logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, back)
+        pool = cls(tfidf, ratios, fit_weights(logs, dev.labels), shift, None, own)
+        held_out = softmax(cross_weighted(logs, dev.labels) - pool.whole_shift)
         return pool.calibrated(held_out, dev.labels) if config.calibrate else (pool, held_out)
 
     @classmethod

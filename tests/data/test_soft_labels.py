@@ -10,6 +10,7 @@ import pytest
 
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.auxiliary import drawn_labels, share_matrix, soft_rows, targets
+from superconext.data.reading import read_labelled
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 
@@ -109,3 +110,28 @@ def test_what_a_held_text_says_is_left_out(tmp_path):
     assert rows.tokens == [["un", "a"]] and rows.facts["held"] == 2
     with pytest.raises(ConfigError, match="which all repeat a held-out text"):
         read(tmp_path / "x.tsv", held=["un a", "un b"])
+
+
+def test_a_tie_with_what_is_no_class_is_not_learned_from_as_the_others():
+    ties = [("zwin", {"n": 0.5, "x": 0.5}), ("khayb", {"n": 0.5, "p": 0.5})]
+    rows = soft_rows(None, ties, TOKENIZER, ("n", "p"), ())
+    assert rows.tokens == [["khayb"]] and rows.shares.tolist() == [[0.5, 0.5]]
+    assert soft_rows(None, ties[:1], TOKENIZER, ("n", "p"), ()) is None
+
+
+def test_labels_that_are_the_majority_of_no_text_are_told(tmp_path):
+    lines = [
+        "text\tannotator_1\tannotator_2",
+        "a\tn\tn",
+        "b\tp\tp",
+        "c\tn\tx",
+        "d\tp\tx",
+        "e\tn\tp",
+    ]
+    path = tmp_path / "votes.tsv"
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (told,) = [note for note in read_labelled(path).notes if "majority" in note]
+    assert "no text has a majority for 'x' (2)" in told
+    assert "found no class of it, and 2 ties with it left out" in told
+    path.write_text("\n".join([*lines, "f\tx\tx", ""]), encoding="utf-8")
+    assert not any("majority" in note for note in read_labelled(path).notes)

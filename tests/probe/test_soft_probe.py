@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from superconext import SuperConTextClassifier
+from superconext.config.parameters import resolve
+from superconext.data.dataset import Dataset
+from superconext.data.reading import read_labelled
+from superconext.fitting.fit import fit_model
 from superconext.probe.base import log_odds
+from superconext.probe.ensemble import PoolWithNgrams
 from superconext.probe.logistic_regression import (
     LogisticRegressionProbe,
     adjusted,
     fit_probe,
 )
+from superconext.training.trainer import decided
 
 
 @pytest.fixture(params=[2, 3])
@@ -81,3 +89,39 @@ def test_the_adjustment_counts_all_rows_the_probe_has_learned_from(tmp_path, fea
     shift = less.probe.intercept - plain.probe.intercept
     # 74 of 100 rows are of x; a tenth of the file's may be held back.
     assert shift[0] == pytest.approx(np.log(74 / 26), abs=0.1)
+
+
+@pytest.mark.parametrize("features", ["encoder", "encoder+tfidf", "encoder+ngrams"])
+def test_annotators_are_adjusted_as_the_same_shares_of_a_file(tmp_path, features):
+    """Rows of one label, and as many that two annotators part between two others."""
+    sure = [f"zwin {k} a{k % 7}" for k in range(40)] + [f"khayb {k} a{k % 5}" for k in range(20)]
+    labels, ties = ["x"] * 40 + ["y"] * 20, [f"khayb wla 3adi {k}" for k in range(30)]
+    fourth = [f"3adi {k}" for k in range(6)]
+    rows = [f"{t}\t{y}\t{y}" for t, y in zip(sure + fourth, labels + ["z"] * 6, strict=True)]
+    rows += [f"{text}\ty\tz" for text in ties]
+    votes = tmp_path / "votes.tsv"
+    votes.write_text("\n".join(["text\tannotator_1\tannotator_2", *rows, ""]), encoding="utf-8")
+    soft = tmp_path / "soft.csv"
+    soft.write_text("\n".join(["text,x,y,z", *[f"{t},0,0.5,0.5" for t in ties], ""]), "utf-8")
+    given = {"epochs": 1, "steps_per_epoch": 2, "hidden_size": 4, "vector_dimension": 8}
+    given |= {"vector_method": "random", "probe_features": features, "objective": "cross_entropy"}
+    dev = Dataset(["zwin", "khayb", "3adi"] * 9, ["x", "y", "z"] * 9, range(27))
+    asked = ["zwin bzaf", "khayb wla 3adi", "3adi", "a3 a4"]
+    for strength in (0.0, 1.0):
+        config = {**given, "logit_adjustment": strength}
+        annotated = fit_model(read_labelled(votes), decided(resolve(config), 96), dev)
+        hard = Dataset(sure + fourth, labels + ["z"] * 6, range(66))
+        config["soft_labels"] = str(soft)
+        shared = fit_model(hard, decided(resolve(config), 96), dev)
+        both = [one.model.probabilities(asked) for one in (annotated, shared)]
+        np.testing.assert_allclose(*both, atol=1e-6)
+        if strength and features == "encoder+ngrams":
+            pool = replace(annotated.model.ensemble, weights=np.array([1.0, 0.0, 0.0]))
+            alone = annotated.model.probe.probabilities(annotated.model.features(asked))
+            np.testing.assert_allclose(pool.combined(asked, alone), alone)
+            assert not np.allclose(pool.whole_shift, pool.shift, atol=0.1)
+            none = replace(pool, weights=np.zeros(3))
+            np.testing.assert_array_equal(none.whole_shift, pool.shift)
+            pool.save(tmp_path)
+            again = PoolWithNgrams.load(tmp_path)
+            np.testing.assert_allclose(again.combined(asked, alone), alone)
