@@ -176,6 +176,10 @@ class Registry(Generic[T]):
             ) from error
         return self._checked(name, getattr(module, attribute, None), f"{path} has no", attribute)
 
+    def file_of(self, name: str) -> str:
+        """The file of an added class; "" of a built-in one, and of one that stands in none."""
+        return "" if name in self.built_in else _file(self.get(name))
+
     def _checked(self, name: str, candidate: Any, lack: str, attribute: str) -> T:
         if self.base is None:
             right = callable(candidate)

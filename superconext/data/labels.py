@@ -454,8 +454,8 @@ class Annotated:
                 "them, other commands leave them out"
             )
         classes = {self.labels[row] for row in self.decided}
-        lost = Counter(filter(None, chain.from_iterable(self.votes)))
-        if lost := {label: n for label, n in lost.items() if label not in classes}:
+        counts = Counter(filter(None, chain.from_iterable(self.votes)))
+        if lost := {label: n for label, n in counts.items() if label not in classes}:
             with_it = sum(
                 not classes.issuperset(filter(None, self.votes[row])) for row in self.ties
             )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -116,11 +116,23 @@ RECORD_FORMAT = 2
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "gensim")
 
 
-def config_hash(identity: Any, fit: Fit, parameters: Mapping[str, Any]) -> str:
-    """A hash, 16 hexadecimal digits, of everything that a fit's metrics follow from."""
+def config_hash(
+    identity: Any,
+    fit: Fit,
+    parameters: Mapping[str, Any],
+    configs: Sequence[Mapping[str, Any]] = (),
+    code: Sequence[str] = (),
+) -> str:
+    """A hash, 16 hexadecimal digits, of everything that a fit's metrics follow from.
+
+    configs: what its trainings are configured by: a parameter that is given with the value of the
+        identity may be another for a system with another preset or encoder.
+    code: hashes of the files of what a user has added.
+    """
     what: list[Any] = [identity, fit.key]
     if parameters:
         what += [fit.system.objective, parameters]
+    what += [*configs, *code]
     text = json.dumps(what, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -7,6 +7,7 @@ The parent process alone writes, so that a kill loses no more than the fits that
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,11 +17,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from superconext._version import __version__
-from superconext.baselines import ALWAYS_FITTED, CONTROLS
+from superconext.baselines import ALWAYS_FITTED, BASELINES, CONTROLS
 from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, DataError, OptionError, RunError, StoppedEarly
+from superconext.core.files import file_sha256
 from superconext.core.progress import Progress
+from superconext.core.registry import Registry
+from superconext.encoders import ENCODERS
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report, with_folds
 from superconext.experiments.plan import (
     Fit,
@@ -50,6 +54,7 @@ from superconext.experiments.record import (
 from superconext.experiments.row_sources import RowSource, read_rows
 from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.systems import System, fit_config, plain
+from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import METRICS
 from superconext.report.page import write_tables
 from superconext.report.table import Grid
@@ -136,8 +141,9 @@ class Session:
             if "config" in line and line["config"] != self._config_of(fit):
                 raise RunError(
                     f"{results.path}: the line of {fit} was made with other rows, parameters or "
-                    "another version, such as those of another folder; expected this one's: remove "
-                    "the line, and its fit is run again"
+                    "code, or another version, such as those of another folder; expected this "
+                    "one's: choose another folder with --out, or remove the line, and its fit is "
+                    "run again"
                 )
         missing = {fit.key: fit for fit in plan if fit.key not in self.lines}
         done = total - len(missing)
@@ -175,8 +181,18 @@ class Session:
     def _config_of(self, fit: Fit) -> str:
         names = [fit.dataset, *filter(None, [fit.system.source])]
         identities = [self._record["datasets"][name]["identity"] for name in names]
-        own = self._prints.of(dict(fit.system.parameters))
-        return config_hash(identities if fit.system.source else identities[0], fit, own)
+        system, own = fit.system, self._prints.of(dict(fit.system.parameters))
+        kind: Registry[Any] = BASELINES if system.is_baseline else OBJECTIVES
+        configs, added = [], [(kind, system.objective)]
+        for name in names if fit.reads_parameters else ():
+            config = fit_config(self.material[name].given, system, fit.seed)
+            configs.append(self._prints.of(config.to_dict()))
+            added.append((ENCODERS, config.encoder))
+        added = [] if system.is_auto else added
+        files = dict.fromkeys(registry.file_of(name) for registry, name in added)
+        code = [file_sha256(Path(file)) for file in files if os.path.isfile(file)]
+        identity = identities if system.source else identities[0]
+        return config_hash(identity, fit, own, configs, code)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from superconext.baselines.linear import TfidfLogisticRegression
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError, StoppedEarly, TrainingError
 from superconext.core.progress import Progress
+from superconext.core.registry import Entry
 from superconext.data.reading import read_labelled
 from superconext.experiments import compare as comparing
 from superconext.experiments import fit_job
@@ -20,6 +21,7 @@ from superconext.experiments.record import only_writer, read_results
 from superconext.experiments.runner import verify
 from superconext.experiments.systems import DataSet, System
 from superconext.fitting.fit import fit_model
+from superconext.objectives import catalogue
 from superconext.report import figures
 from tests.experiments.conftest import Heard, changed
 
@@ -158,6 +160,40 @@ def test_a_line_of_another_folder_is_refused(request_of, tmp_path):
         compare(request, Progress())
     paths[0].write_bytes(b"".join(lines))
     compare(request, Progress())
+
+
+def test_a_usual_value_that_changes_a_system_of_another_preset_is_refused(request_of, tmp_path):
+    request = request_of(objectives="superloss:preset=paper+epochs=1", seeds=1)
+    small = {"vectors": request.given["vectors"], "hidden_size": 8, "layers": 2}
+    compare(changed(request, given=small), Progress())
+    compare(changed(request, given=small), Progress())
+    with pytest.raises(RunError, match="other rows, parameters or code"):  # the paper has 0.3
+        compare(changed(request, given={**small, "dropout": 0.2}), Progress())
+    assert resolve(small) == resolve({**small, "dropout": 0.2})
+
+
+OWN = """
+from superconext.objectives.base import Objective
+
+class Length(Objective):
+    def forward(self, batch):
+        return batch.sentence.square().sum(dim=1).mean() * {factor}, {{}}
+"""
+
+
+def test_lines_of_code_that_was_changed_since_are_refused(request_of, tmp_path, monkeypatch):
+    file = tmp_path / "own.py"
+    monkeypatch.setattr(catalogue.OBJECTIVES, "_added", {})
+
+    def compared(factor):
+        file.write_text(OWN.format(factor=factor), encoding="utf-8")
+        catalogue.OBJECTIVES._added["length"] = Entry(f"{file}:Length", "")
+        return compare(request_of(objectives="length", seeds=1), Progress())
+
+    compared("1")
+    compared("1")
+    with pytest.raises(RunError, match=r"length, seed 0, .* was made with other .* code"):
+        compared("2")
 
 
 @pytest.mark.parametrize(
