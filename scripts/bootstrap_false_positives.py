@@ -3,8 +3,8 @@
 Worlds are drawn in which both systems are equally good: each text has a difficulty that both share
 in part, and each seed of a system a rate of right answers of its own. In every world the difference
 in weighted F1 is tested twice, by resampling test rows alone and by resampling test rows and seeds
-(`superconext.experiments.paired_tests.hierarchical_bootstrap`). A test that keeps its promise
-rejects 5 percent.
+(`superconext.experiments.paired_tests.hierarchical_bootstrap`), with seeds paired as comparisons
+pair them. A test that keeps its promise rejects 5 percent.
 
     python scripts/bootstrap_false_positives.py scripts/results/bootstrap_false_positives.csv
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import norm
 
-from superconext.experiments.paired_tests import hierarchical_bootstrap
+from superconext.experiments.paired_tests import FEWEST_PAIRED, hierarchical_bootstrap
 
 #: Test rows, seeds of either system (1: a system without randomness, or one seed of one that has
 #: some), and the standard deviation of a seed's rate of right answers.
@@ -34,6 +34,8 @@ DESIGNS = [
     (3000, 5, 5, 0.05),
     (3000, 3, 3, 0.02),
     (3000, 2, 2, 0.02),
+    (1000, 2, 2, 0.05),
+    (500, 2, 2, 0.03),
     (1000, 1, 1, 0.01),
 ]
 CLASSES, RIGHT = 3, 0.6
@@ -80,7 +82,13 @@ def rejections(
         truth, first, second = world(generator, rows, ours, theirs, sd)
         for name, seeds in (("rows", False), ("rows_and_seeds", True)):
             result = hierarchical_bootstrap(
-                truth, first, second, resamples=resamples, seed=number, seeds=seeds
+                truth,
+                first,
+                second,
+                paired=ours == theirs >= FEWEST_PAIRED,
+                resamples=resamples,
+                seed=number,
+                seeds=seeds,
             )
             rejected[name] += result.p < 0.05
     return {name: count / worlds for name, count in rejected.items()}

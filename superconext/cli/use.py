@@ -103,6 +103,7 @@ def evaluate(
     that only one run predicts correctly, and the p-value of McNemar's exact test.
     """
     from superconext.core.progress import TerminalProgress
+    from superconext.data.duplicates import keys_of
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
     from superconext.report.table import class_table, render, score_rows, script_table
@@ -123,6 +124,13 @@ def evaluate(
             source = f"{corpus.source}, {run}" if len(runs) > 1 else corpus.source
             found.append(_evaluated(run, model, corpus, source, quiet))
     if len(runs) > 1:
+        if (copies := len(corpus) - len(set(keys_of(corpus.texts)))) and not quiet:
+            click.echo(
+                f"warning: {corpus.source}: {copies} of {plural(len(corpus), 'row')} repeat a "
+                "text, and p counts each of them: superconext data inspect --deduplicate writes "
+                "each text once",
+                err=True,
+            )
         _show_beside(runs, found, corpus, as_json)
         return
     [run], [model], [(evaluation, document)] = runs, models, found

@@ -256,6 +256,7 @@ def _objective(
 
     from superconext.fitting.fit import fit_model
     from superconext.fitting.recipes import fit_chosen
+    from superconext.training.callbacks import StepCount
 
     config = _chosen_config(fit, given)
     # For the predictions too: sums depend on the number of threads in their last bits.
@@ -264,12 +265,14 @@ def _objective(
     # Nobody watches the training, so no epoch needs a score.
     more: dict[str, Any] = {"test_texts": parts["test"][0], "not_drawn": not_drawn}
     more["monitor"] = False
-    chosen = {}
+    chosen: dict[str, Any] = {}
     if fit.system.is_auto:
         fitted, choice = fit_chosen(train, config, dev, Progress(), **more)
         chosen = {"recipes": [choice.recipe.title]}
     else:
-        fitted = fit_model(train, config, dev, **more)
+        counted = StepCount()
+        fitted = fit_model(train, config, dev, **more, callbacks=[counted])
+        chosen = {"steps": counted.steps} if counted.steps else {}
     if fitted.interrupted:
         raise KeyboardInterrupt
     model = fitted.model

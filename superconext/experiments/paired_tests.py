@@ -293,10 +293,16 @@ def compare_lines(design: str, ours: Lines, theirs: Lines) -> Paired | None:
     return Paired(float(np.mean(first) - np.mean(second)), result, T_TEST)
 
 
+#: Seeds from which on those of two systems are paired. Two differences that happen to be alike
+#: hide all that seeds do: 7 to 10% of equally good systems differed, of three seeds up to 7%.
+FEWEST_PAIRED = 4
+
+
 def _on_given_rows(ours: Lines, theirs: Lines, overlap: float) -> Paired:
     """The test where all lines predict the same test rows."""
     ours, theirs = (sorted(of, key=lambda line: int(line["seed"])) for of in (ours, theirs))
-    paired = [line["seed"] for line in ours] == [line["seed"] for line in theirs]
+    same = [line["seed"] for line in ours] == [line["seed"] for line in theirs]
+    paired = same and (len(ours) == 1 or len(ours) >= FEWEST_PAIRED)
     truth = np.array(ours[0]["truth"])
     first, second = (np.array([line["predictions"] for line in of]) for of in (ours, theirs))
     result = hierarchical_bootstrap(

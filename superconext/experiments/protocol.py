@@ -533,8 +533,9 @@ def _grid(
                 )
     about = [f"Percent {table.metric.replace('_', ' ')} on test, mean ± standard deviation."]
     if table.top:
+        draws = min(table.top, finished.request.seeds)
         about.append(
-            f"top {table.top}: mean over the {table.top} draws with the best dev accuracy, as the "
+            f"top {table.top}: mean over the {draws} draws with the best dev accuracy, as the "
             "paper reports it; that is optimistic, because it also selects lucky draws."
         )
     about.append(

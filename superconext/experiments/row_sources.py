@@ -27,6 +27,7 @@ from superconext.data.duplicates import (
     THRESHOLD,
     conflicting,
     deduplicate,
+    first_copies,
     leaks,
     near_duplicate_groups,
     text_keys,
@@ -75,11 +76,11 @@ def read_rows(
 ) -> RowSource:
     """Read the labelled files of a data set and look for leakage.
 
-    Its `deduplicate` keeps the first of equal texts in each pool, and drops rows of train whose
-    text is in dev or test, and of dev whose text is in test. Its `deduplicate_near` drops
-    rows of train that resemble one of dev or test, of dev that resemble one of test, and where
-    rows of all files become one pool all but the first of those that resemble each other. Its
-    `at_most` then bounds each pool.
+    Its `deduplicate` keeps the first of equal texts in each pool, with the label that most of
+    them have, and drops rows of train whose text is in dev or test, and of dev whose text is in
+    test. Its `deduplicate_near` drops rows of train that resemble one of dev or test, of dev that
+    resemble one of test, and where rows of all files become one pool all but the first of those
+    that resemble each other. Its `at_most` then bounds each pool.
 
     Args:
         scheme: as `Request.scheme` says; under "resampled" and `TEST_HELD` the rows of all files
@@ -174,11 +175,13 @@ def _without_copies(corpora: dict[str, Dataset]) -> list[str]:
     notes = []
     keys = _keys(corpora)
     for role, corpus in list(corpora.items()):
-        kept = deduplicate(keys[role])
+        kept, labels = first_copies(keys[role], corpus.labels)
         if len(kept) < len(corpus):
             repeats = plural(len(corpus) - len(kept), "row")
-            notes.append(f"{repeats} of {role} repeated a text: removed")
-        corpora[role] = corpus.select(kept)
+            several = len(conflicting(keys[role], corpus.labels))
+            voted = f"; {plural(several, 'text')} with several labels had the most common one"
+            notes.append(f"{repeats} of {role} repeated a text: removed{voted * bool(several)}")
+        corpora[role] = dataclasses.replace(corpus.select(kept), labels=labels)
         keys[role] = [keys[role][row] for row in kept]
 
     def leaked(role: str, others: list[str]) -> np.ndarray:

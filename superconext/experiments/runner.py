@@ -309,10 +309,16 @@ def _check_parameters(request: Request, progress: Progress) -> None:
     """
     from superconext.baselines import BASELINES
     from superconext.baselines.baseline import check_run
-    from superconext.fitting.checks import check_config, warn_where_slow
+    from superconext.fitting.checks import (
+        changed_parameters,
+        check_config,
+        unread_parameters,
+        warn_where_slow,
+    )
     from superconext.fitting.cross_validation import check_folds
 
     configs = []
+    read: dict[str, set[str]] = {}
     for system in request.systems:
         if system.is_baseline:
             BASELINES.get(system.objective).check()
@@ -339,7 +345,15 @@ def _check_parameters(request: Request, progress: Progress) -> None:
                 raise OptionError(f"{system.name}: {error}", error.name) from None
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None
+            if not (system.is_baseline or system.is_auto):
+                unread, own = unread_parameters(config), dict(system.parameters)
+                for name in {*own, *changed_parameters(config)} - {"objective", "encoder"}:
+                    read.setdefault(name, set()).add(unread.get(name, ""))
     warn_where_slow(configs, progress)
+    for name, reasons in sorted(read.items()):
+        if "" not in reasons:
+            told = " or ".join(sorted(reasons))
+            progress.warn(f"{name} with {told}, where nothing reads it: leave it out")
 
 
 def _check_transferred(config: Config) -> None:

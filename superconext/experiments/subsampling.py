@@ -162,7 +162,7 @@ def draw_rows(rows: Labelled, draw: Draw, seed: int, *, dev: bool = False) -> tu
             if draw.kind == "shots":
                 more = f"{draw.amount} shots" + " and as many dev rows" * dev
                 enough = dev and all(len(of) >= count for of in drawable.values())
-                advice = "draw fewer (--shots)" + ", or give rows to choose on with --dev" * enough
+                advice = "draw fewer" + ", or choose on a file of its own (fewshot --dev)" * enough
             raise DataError(
                 f"class {label!r} has {len(kept)} distinct texts to draw from; expected "
                 f"{needed} for {more}: {advice}"

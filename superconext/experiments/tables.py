@@ -268,9 +268,17 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
             "character n-grams, not by its encoder alone."
         )
     notes += [*recipe_notes(lines).values(), *pool_notes(lines), *labelled_notes(lines)]
-    weighted = {name for name, of in by_system(lines).items() if of[0].get("logit_adjustment")}
+    notes += step_notes(lines)
+    if design == "folds" and any(_trains_vectors(line) for line in lines):
+        notes.append(
+            "Word vectors that are trained on the rows have read the texts of the fold that is "
+            f"held out, without their labels{_BUT_AUTO * any('recipes' in line for line in lines)}."
+        )
+    systems = by_system(lines)
+    weighted = {name for name, of in systems.items() if of[0].get("logit_adjustment")}
     if weighted:
-        plain = [name for name in by_system(lines) if name in BASELINES and name not in weighted]
+        own = {name for name in systems if name.endswith(OWN_RULE)}
+        plain = [name for name in systems if name in {*BASELINES, *own} - weighted]
         but = f", but not in {', '.join(plain)}" * bool(plain)
         notes.append(f"logit_adjustment gives rare classes more weight in the baselines too{but}.")
     if any(row.difference is not None for row in rows):
@@ -309,6 +317,31 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
     return notes
 
 
+#: Behind a note on word vectors: `CrossValidation` is given the rows, `AUTO` each fold's alone.
+_BUT_AUTO = " (not in systems that choose their recipe)"
+
+
+def _trains_vectors(line: Mapping[str, Any]) -> bool:
+    name = line["objective"]
+    return name not in BASELINES or BASELINES.get(name).needs_run
+
+
+def step_notes(lines: Lines) -> list[str]:
+    """A note where some systems were trained for twice as many steps as others, or more."""
+    steps: dict[str, list[int]] = {}
+    for line in lines:
+        if "steps" in line:
+            steps.setdefault(name_of(line), []).append(line["steps"])
+    means = {name: round(sum(of) / len(of)) for name, of in steps.items()}
+    if not means or max(means.values()) < 2 * min(means.values()):
+        return []
+    told = ", ".join(f"{name} {count:,}" for name, count in means.items())
+    return [
+        f"Steps of training: {told}. Batches are balanced for some objectives and not for others; "
+        "steps_per_epoch or epochs makes their number alike."
+    ]
+
+
 def recipe_notes(lines: Lines) -> dict[str, str]:
     """A note for each system that chooses its recipe, by its name: how often it chose which."""
     notes = {}
@@ -317,9 +350,7 @@ def recipe_notes(lines: Lines) -> dict[str, str]:
             told = ", ".join(f"{title} ({count})" for title, count in recipes.most_common())
             notes[name] = (
                 f"{name}: the recipe that train chooses with the same dev rows: {told}. train also "
-                "gives rare classes more weight; logit_adjustment = 0.5 does so in all systems."
-                + " Its word vectors have not read the texts of the fold that is held out, those "
-                "of the other systems have." * (design_of(lines) == "folds")
+                "gives rare classes more weight; logit_adjustment = 0.5 does so in other systems."
             )
     return notes
 

@@ -138,12 +138,9 @@ def warn_where_unread(config: Config, progress: Progress) -> None:
             "nothing that learns from it, expected word vectors to train, or objective css_lm: "
             "leave it out"
         )
-    usual = resolve({"preset": config.preset, "encoder": config.encoder})
-    unread, changed = _unread(config), dict[str, list[str]]()
-    for name in filter(unread.__contains__, BY_NAME):
-        value = getattr(config, name)
-        if value is not None and value != getattr(usual, name):
-            changed.setdefault(unread[name], []).append(f"{name} = {value!r}")
+    unread, changed = unread_parameters(config), dict[str, list[str]]()
+    for name in filter(unread.__contains__, changed_parameters(config)):
+        changed.setdefault(unread[name], []).append(f"{name} = {getattr(config, name)!r}")
     for reason, names in changed.items():
         them = "it" if len(names) == 1 else "them"
         progress.warn(
@@ -151,7 +148,14 @@ def warn_where_unread(config: Config, progress: Progress) -> None:
         )
 
 
-def _unread(config: Config) -> dict[str, str]:
+def changed_parameters(config: Config) -> list[str]:
+    """Parameters whose value is not that of the preset and the encoder."""
+    usual = resolve({"preset": config.preset, "encoder": config.encoder})
+    values = {name: getattr(config, name) for name in BY_NAME}
+    return [n for n, value in values.items() if value is not None and value != getattr(usual, n)]
+
+
+def unread_parameters(config: Config) -> dict[str, str]:
     """Parameters that nothing reads in this configuration, and what beside them is the reason."""
     objective = objective_class(config.objective)
     encoder = encoder_class(config.encoder)

@@ -86,6 +86,15 @@ class Callback:
         """After the last epoch, also when stopped early."""
 
 
+class StepCount(Callback):
+    """Counts the weight updates of all trainings of a fit, in `steps`."""
+
+    steps = 0
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        self.steps += trainer.steps_done
+
+
 class DevProbe(Callback):
     """Adds `dev_score` to each epoch's record: the score of a probe on frozen features."""
 

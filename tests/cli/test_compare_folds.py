@@ -95,7 +95,9 @@ def test_rare_classes_weigh_more_in_baselines_too_and_own_rules_have_no_row(few,
     words = ("compare", few, "--objectives", "cross_entropy,nbsvm", *TRAINED, "--out")
     told = "logit_adjustment gives rare classes more weight in the baselines too, but not in"
     said = call(*words, tmp_path / "one", "--logit-adjustment", "1")
-    assert said.code == 0 and f"{told} majority, tfidf_svm, nbsvm" in " ".join(said.out.split())
+    out = " ".join(said.out.split())
+    assert said.code == 0 and f"{told} majority, tfidf_svm, nbsvm." in out
+    assert "vectors that are trained on the rows have read the texts of the fold" in out
     said = call(*words, tmp_path / "two", "--reference", "cross_entropy (own rule)")
     assert said.code == 1 and "which has no row in a cross-validation" in said.err
     assert not (tmp_path / "two").exists()

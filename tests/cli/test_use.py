@@ -123,6 +123,11 @@ def test_evaluate_tests_several_runs_against_the_first_on_the_same_rows(finished
     assert said.code == 0 and f"accuracy against {finished.folder}" in said.out
     assert said.out.count(f"{(only - first) / 40:+.3f}") == 2 and "p (Holm)" in said.out
     assert f"train.tsv, {finished.folder}: 40 of 40 texts are among the rows" in said.err
+    assert "repeat a text" not in said.err
+    twice = tmp_path / "twice.tsv"
+    twice.write_text(path.read_text("utf-8") + path.read_text("utf-8").partition("\n")[2], "utf-8")
+    said = call("evaluate", finished.folder, other, twice)
+    assert "40 of 80 rows repeat a text, and p counts each of them" in said.err
 
 
 # predict

@@ -223,6 +223,18 @@ def test_a_folder_of_something_else_or_in_use_is_refused(request_of, tmp_path):
         compare(request_of(), Progress())
 
 
+def test_parameters_that_no_system_reads_are_told(request_of):
+    heard = Heard()
+    systems = "cross_entropy:temperature=0.5,lsan:temperature=1.0,superloss"
+    request = request_of(objectives=systems, seeds=1)
+    compare(changed(request, given={**request.given, "projection": "linear"}), heard)
+    told = [line for line in heard.lines if "nothing reads it" in line]
+    assert told == [
+        "warning: temperature with objective = 'cross_entropy' or objective = 'lsan', where "
+        "nothing reads it: leave it out"
+    ]  # superloss reads the projection
+
+
 def test_what_cannot_be_fitted_leaves_no_folder(request_of, tmp_path):
     request = request_of()
     for error, message, changes in (

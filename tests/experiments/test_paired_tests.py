@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import f1_score
 
+from superconext.experiments import paired_tests
 from superconext.experiments.paired_tests import (
     RESAMPLES,
     accuracies_against_first,
@@ -273,18 +274,41 @@ def lines_of(share, split, **more):
     return found
 
 
+@pytest.mark.parametrize("seeds", [1, 2, 3, 4])
 @pytest.mark.parametrize(("design", "overlap"), [("given", 0.0), ("shots", 0.25)])
-def test_lines_are_paired_by_seed_whatever_their_order_and_draws_overlap(design, overlap):
+def test_lines_are_paired_by_seed_whatever_their_order_and_draws_overlap(design, overlap, seeds):
+    """From four seeds on: fewer say too little of how much their difference varies."""
     shots = {"shots": 8, "overlap": 0.2} if design == "shots" else {}
     split = "shots8-{}" if design == "shots" else "given"
-    ours, theirs = (lines_of(share, split, **shots) for share in (0.9, 0.7))
+    ours, theirs = (lines_of(share, split, **shots)[:seeds] for share in (0.9, 0.7))
     found = compare_lines(design, ours, theirs[::-1])
+    if design == "shots" and seeds == 1:
+        assert found.result is None
+        return
     truth = np.array(ours[0]["truth"])
     first, second = (np.array([line["predictions"] for line in of]) for of in (ours, theirs))
     expected = hierarchical_bootstrap(
-        truth, first, second, paired=True, overlap=overlap, resamples=RESAMPLES
+        truth, first, second, paired=seeds not in (2, 3), overlap=overlap, resamples=RESAMPLES
     )
     assert astuple(found.result) == astuple(expected)
+
+
+def test_two_seeds_find_little_where_there_is_nothing_to_find(monkeypatch):
+    """Two systems of equal accuracy whose seeds differ by five points; paired, 13% differ."""
+    monkeypatch.setattr(paired_tests, "RESAMPLES", 500)
+    draw, found, worlds = np.random.default_rng(0), 0, 120
+    truth = np.arange(400) % 2
+    for _ in range(worlds):
+        ours, theirs = (
+            [
+                {"seed": s, "split": "given", "truth": truth.tolist(), "test": {"f1_weighted": 0.0},
+                 "predictions": np.where(draw.random(400) < right, truth, 1 - truth).tolist()}
+                for s, right in enumerate(0.7 + 0.05 * draw.standard_normal(2))
+            ]
+            for _ in range(2)
+        )  # fmt: skip
+        found += compare_lines("given", ours, theirs).result.p < 0.05
+    assert found <= 0.06 * worlds
 
 
 def test_accuracies_are_compared_with_the_first_one():

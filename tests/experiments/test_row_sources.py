@@ -69,6 +69,20 @@ def test_case_mentions_and_addresses_make_no_new_text(tmp_path):
     assert pools.rows["train"][0] == ["bnin", "ghali bzaf"] and len(pools.rows["test"][0]) == 3
 
 
+def test_a_text_with_several_labels_keeps_the_most_common_one(tmp_path):
+    parts = {
+        "train": [("b", "zwin"), ("a", "zwin"), ("a", "zwin"), ("b", "khayb"), ("b", "khayb")],
+        "test": [("a", "bnin"), ("b", "ghali"), ("a", "ghali"), ("b", "bnin"), ("b", "bnin")],
+    }
+    files = {n: str(write_table(tmp_path / f"{n}.tsv", part)) for n, part in parts.items()}
+    pools = read_pools(files, "dev", copies=True, progress=Heard())
+    assert pools.rows["train"] == (["zwin", "khayb"], ["a", "b"])
+    assert pools.rows["test"] == (["bnin", "ghali"], ["b", "b"])
+    several = "with several labels had the most common one"
+    assert f"3 rows of train repeated a text: removed; 1 text {several}" in pools.findings
+    assert f"3 rows of test repeated a text: removed; 2 texts {several}" in pools.findings
+
+
 def test_resampling_pools_the_rows_of_all_files(files):
     del files["test"]
     pools = read_pools(files, "resampled", progress=Heard())

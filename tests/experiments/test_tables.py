@@ -323,3 +323,25 @@ def test_the_interval_of_accuracy_is_of_the_mean_over_all_deals():
     (row,) = make_table(lines, "tfidf_logreg").rows
     assert row.accuracy_interval == pytest.approx(wilson(0.7, 27))
     assert row.fits == 9 and row.means["seconds"] == 1.0, "of a fold"
+
+
+def test_steps_are_told_where_some_systems_take_twice_as_many():
+    def steps(**counts):
+        lines = [
+            {**line(name, seed, f"resampled-{seed}", 9), "steps": count}
+            for name, count in counts.items()
+            for seed in range(2)
+        ]
+        lines += resampled({0: 20, 1: 21}, name="tfidf_logreg")
+        return [note for note in make_table(lines, "tfidf_logreg").notes if "Steps" in note]
+
+    assert steps(superloss=120, supcon=100) == [] == steps(superloss=8)
+    (told,) = steps(superloss=120, cross_entropy=15)
+    assert told.startswith("Steps of training: superloss 120, cross_entropy 15.")
+
+
+def test_own_rules_are_named_where_rare_classes_weigh_more():
+    lines = [{**one, "logit_adjustment": 1.0} for one in resampled({0: 20}, name="tfidf_logreg")]
+    lines += resampled({0: 9}, name="cross_entropy", own=12)
+    (told,) = [n for n in make_table(lines, "tfidf_logreg").notes if "rare classes" in n]
+    assert told.endswith("too, but not in cross_entropy (own rule).")
