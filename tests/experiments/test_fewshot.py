@@ -57,12 +57,12 @@ def test_lines_are_the_fits_on_the_drawn_rows(wanted, data, tmp_path):
 
 
 def test_draws_are_paired_and_all_tests_corrected_together(wanted, tmp_path):
-    curve = fewshot(wanted(), Progress())
+    curve = fewshot(wanted(seeds=4), Progress())
     lines = read_results(tmp_path / "out" / "results.jsonl")
     raw, found = {}, {}
     for shots in (2, 4):
         names = ("majority", "tfidf_svm", "vectors_logreg", "superloss", "tfidf_logreg")
-        fits = {name: [lines[name, s, f"shots{shots}-{s}"] for s in range(3)] for name in names}
+        fits = {name: [lines[name, s, f"shots{shots}-{s}"] for s in range(4)] for name in names}
         scores = {name: [x["test"]["f1_weighted"] for x in of] for name, of in fits.items()}
         predictions = {name: np.array([x["predictions"] for x in of]) for name, of in fits.items()}
         truth = np.array(fits["majority"][0]["truth"])
