@@ -54,7 +54,7 @@ from superconext.core.files import shell_word
 @click.option(
     "--test",
     metavar="FILE",
-    help="Labelled file to report scores on; unset: the rows that settings were chosen on.",
+    help="Labelled file to report scores on; unset: dev rows, or those that folds hold out.",
 )
 @click.option(
     "--out",

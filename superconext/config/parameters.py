@@ -240,7 +240,10 @@ class Config:
         low=1,
     )
     batch_size: int = _training(
-        200, "Sentences in a batch, shared equally by the classes.", low=4, high=65536
+        200,
+        "Sentences in a batch, which most contrastive objectives share equally by class.",
+        low=4,
+        high=65536,
     )
     learning_rate: float | None = _training(
         0.001,
@@ -372,8 +375,8 @@ class Config:
     cv: int | None = _training(
         None,
         "Cross-validate on this many folds instead of choosing on dev rows, then fit on all rows; "
-        "0: never. Unset: 5 in train without dev and test file where recipes are compared or rows "
-        "are fewer than 300, else never.",
+        "0: never. Unset: 5 where recipes are compared and a dev file, if any, has fewer than 50 "
+        "rows, and in train without dev and test file below 300 rows; else never.",
         low=0,
         high=100,
     )

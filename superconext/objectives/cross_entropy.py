@@ -1,7 +1,7 @@
 """Cross-entropy on the sentence vector, and the three objectives that add a term to it.
 
 `CECE` adds a second, scaled cross-entropy, `CESCL` a supervised contrastive loss and `CECL` an
-unsupervised contrast of two dropout views. All predict by the classifier.
+unsupervised contrast of two dropout views. The own rule of all is the classifier.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.encoders import ENCODERS
+from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.probe.ensemble import predicting
 from superconext.report.figures import replacing
 from superconext.report.table import (
@@ -335,6 +336,9 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
         "judged_file": json.dumps(
             _file_name(facts["data"]["train" if split == "cv" else split]["file"]) or "unnamed"
         ),
+        "chosen_on_dev": split == "dev"
+        and "cv" not in probe
+        and (count is None or count >= FEWEST_DEV_ROWS),
         "folds": facts["cv"]["folds"],
         "tried": _table(
             [

@@ -113,6 +113,7 @@ class PageContext:
         notes: sentences to stand at the top.
         explained: what the words of some rows contribute to the prediction, by the row.
         audit: of labels. audited: what the page calls the rows that it is of.
+        chosen: whether settings were chosen on the rows.
     """
 
     split: str
@@ -132,6 +133,7 @@ class PageContext:
     explained: Mapping[int, Explanation] = field(default_factory=dict)
     audit: Audit | None = None
     audited: str = ""
+    chosen: bool = False
 
     @property
     def rows_of(self) -> str:
@@ -183,7 +185,7 @@ def render_page(context: PageContext) -> str:
         colours=class_colours(names),
         scores=scores,
         domain=_domain([row["interval"] for row in scores if row["interval"]]),
-        verdict=verdict(context.rows_of, scores, expected(context)),
+        verdict=verdict(context.rows_of, scores, expected(context), context.chosen),
         counts=counts.tolist(),
         shares=(counts / np.maximum(columns, 1)).tolist(),
         per_class=judged(context.metrics.get("per_class", {})),
@@ -303,13 +305,17 @@ def expected(context: PageContext) -> list[str]:
 
 
 def verdict(
-    split: str, scores: Sequence[Mapping[str, Any]], expected: Sequence[str] = ()
+    split: str,
+    scores: Sequence[Mapping[str, Any]],
+    expected: Sequence[str] = (),
+    chosen: bool = False,
 ) -> list[str]:
     """What the scores mean, in sentences that claim no more than they may.
 
     scores: of the model, then of the baselines; `judged`: rows that its interval counts.
 
     expected: what to expect of new sentences, where that is not what the scores are.
+    chosen: whether settings were chosen on these rows.
     """
     model, others = scores[0], [row for row in scores[1:] if row["baseline"]]
     others = [row for row in others if row["accuracy"] is not None]
@@ -324,7 +330,7 @@ def verdict(
         f"Of other sentences of the same kind, expect {low:.1%} to {high:.1%} right (95% interval "
         "for so few sentences, without the variation between seeds)."
     ]
-    if split == "dev":
+    if chosen:
         said.append("Settings were chosen on these rows: expect somewhat less on new ones.")
     if not others:
         return [f"{headline}.", *said, "It was compared with no baseline here."]

@@ -22,6 +22,7 @@ from superconext.core.errors import listed, plural
 from superconext.core.files import write_csv, write_text
 from superconext.data.lines import shown
 from superconext.probe import ADJUSTED, METRICS
+from superconext.probe.base import FEWEST_DEV_ROWS
 
 MISSING = "-"
 
@@ -340,6 +341,14 @@ def told_overlap(overlap: Mapping[str, Any]) -> str:
     return f"{line}; accuracy without them {rest['accuracy']:.3f} ({plural(rest['n'], 'row')})"
 
 
+def chosen_on_dev(metrics: Mapping[str, Any]) -> bool:
+    """Whether scores are those of dev rows on which the run chose its settings: too few choose
+    nothing, nor do any beside a cross-validation."""
+    if metrics["reported_split"] != "dev" or "cv" in metrics:
+        return False
+    return bool(metrics["dev"]["n"] >= FEWEST_DEV_ROWS)
+
+
 def score_table(metrics: Mapping[str, Any]) -> str:
     """Scores on the reported split of baselines, native prediction and probe, as text.
 
@@ -373,7 +382,9 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     if "combined" in metrics:
         name = f"superconext, {f'{title} + ' if title else ''}{metrics['companion']}"
         rows.append(_row(name, metrics["combined"][split], seconds))
-    note = "" if split == "test" else " (no test file: the run chose its settings on them)"
+    note = "" if split == "test" else " (no test file)"
+    if chosen_on_dev(metrics):
+        note = " (no test file: the run chose its settings on them)"
     title, below = f"{split}, {plural(metrics[split]['n'], 'row')}{note}", ""
     if split == "cv":
         title, below = fold_lines(metrics[split])

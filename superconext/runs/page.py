@@ -25,7 +25,7 @@ from superconext.report.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
-from superconext.report.table import BASELINE_NAMES, isolated, told_overlap
+from superconext.report.table import BASELINE_NAMES, chosen_on_dev, isolated, told_overlap
 from superconext.runs.manifest import (
     CHECKPOINT,
     cut_short,
@@ -81,6 +81,7 @@ def train_page(
         map_title=layout.title + _beside(metrics),
         history=history,
         notes=[*_cut_short(manifest), *_notes(metrics[split])],
+        chosen=chosen_on_dev(metrics),
         **_looked_into(model, rows, train),
         **_made(manifest, asdict(model.config), metrics),
     )

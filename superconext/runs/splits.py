@@ -54,6 +54,8 @@ from superconext.fitting.cross_validation import (
 )
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.fitting.recipes import DEV_ROWS_THAT_DECIDE, flags_naming
+from superconext.fitting.stages import reads_dev
+from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.training.distributed import current_world
 
 #: Part of the reader's message on rows without a label.
@@ -226,9 +228,12 @@ def _dev_rows(
                 "--dev"
             )
         train, given = replace(train.select(kept), ties=train.ties), train.select(held)
+    purpose = "to choose settings on"
+    if len(given) < FEWEST_DEV_ROWS and not reads_dev(config):
+        purpose = "which are too few to choose settings on (--cv 5 trains on all)"
     note = (
         f"no dev file, so {len(given)} of {len(train) + len(given)} training rows are held "
-        "out to choose settings on"
+        f"out {purpose}"
     )
     return train, given, 0, note
 

@@ -311,7 +311,7 @@ def test_rows_of_dev_and_parts_of_the_model_are_told_as_what_they_are():
         ("this model", False), ("this model, encoder alone", False), ("majority class", True),
     ]  # fmt: skip
     chosen = "Settings were chosen on these rows: expect somewhat less on new ones."
-    assert chosen in verdict("dev", scores) and chosen not in verdict("test", scores)
+    assert chosen in verdict("dev", scores, chosen=True) and chosen not in verdict("dev", scores)
 
 
 def test_copies_of_a_text_are_no_further_evidence_in_the_verdict():
