@@ -283,6 +283,8 @@ def _train_next(out: str, document: dict[str, Any]) -> None:
     """The command that trains on the parts of a folder."""
     paths = {Path(name).stem: shlex.quote(f"{out}/{name}") for name in document["files"]}
     words = [f"--{part} {paths[part]}" for part in ("train", "dev", "test") if part in paths]
+    if "train" not in paths:  # parts have the names of files
+        words = [f"--train {next(iter(paths.values()))}"]
     say_next(f"superconext train {' '.join(words).removeprefix('--train ')} --out RUN")
 
 

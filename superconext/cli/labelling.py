@@ -224,7 +224,7 @@ def suggest(
     ]
     if done := labelled_texts(file, known.label or "label", text_column, known=known, **reading):
         labelled += done
-        echo_notes([f"{plural(len(done), 'text')} that have a label, left out"], texts.source)
+        echo_notes([f"{plural(len(done), 'labelled text')} left out"], texts.source)
     with TerminalProgress(quiet).bar("comparing texts"):
         if model.seen is not None:
             splits = model.seen.split_of(model.tokens(texts.texts))

@@ -112,15 +112,28 @@ def without_copies(
 ) -> dict[str, tuple[Rows, list[str]]]:
     """For each part the rows to keep, with their labels, so that every text stands once.
 
-    Parts are in the order train, dev, test: of a text that is in several, the copies in the
-    last one stay, so that nothing is taken from what results are reported on.
+    Parts are in the order train, dev, test: of a text that is in several, a copy in the last one
+    stays, so that nothing is taken from what results are reported on. Its label is the one most
+    copies in all parts have, of equally many the one of the last part.
     """
     kept: dict[str, tuple[Rows, list[str]]] = {}
     later: set[str] = set()
+    votes: dict[str, Counter[str]] = {}
+    for name in keys:
+        _check_lengths(keys[name], labels[name])
+        for key, label in zip(keys[name], labels[name], strict=True):
+            votes.setdefault(key, Counter())[label] += 1
     for name in reversed(list(keys)):
         rows, voted = first_copies(keys[name], labels[name])
         wanted = [place for place, row in enumerate(rows) if keys[name][row] not in later]
-        kept[name] = rows[wanted], [voted[place] for place in wanted]
+        kept[name] = (
+            rows[wanted],
+            [
+                max([voted[place], *of], key=lambda label: of[label])
+                for place in wanted
+                for of in [votes[keys[name][rows[place]]]]
+            ],
+        )
         later.update(keys[name])
     return {name: kept[name] for name in keys}
 

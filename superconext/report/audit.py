@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,13 @@ def audit(
     suspicion, rivals = suspicions(shares, truth, own)
     contradictions = _contradictions(groups[: len(rows)], np.array(labels))
     found, disputed = [], 0
+    short = Counter(shown(name, 24) for name in {*labels, *chain.from_iterable(votes)})
+
+    def told(label: str) -> str:
+        """Whole where another label begins alike."""
+        cut = shown(label, 24)
+        return cut if short[cut] < 2 else shown(label, 200)
+
     given = [*rows.labels, *[""] * len(rows.ties)]
     for row, (text, label) in enumerate(zip(texts, given, strict=True)):
         suggested, why = "", []
@@ -147,31 +155,31 @@ def audit(
         against = 1 - votes[row].get(own_label, 0.0) if votes[row] else 0.0
         if label in misspelt:
             suggested = misspelt[label]
-            why.append(f"may be {shown(suggested, 24)} misspelt")
+            why.append(f"may be {told(suggested)} misspelt")
         others, share = contradictions.get(row, ((), 0.0))
         if len(others):
             other = Counter(labels[at] for at in others).most_common(1)[0][0]
             twin = next(at for at in others if labels[at] == other)
             same = "the same text" if keys[twin] == keys[row] else "nearly the same text"
-            why.append(f"{same} is {shown(other, 24)} in line {rows.lines[twin]}")
+            why.append(f"{same} is {told(other)} in line {rows.lines[twin]}")
             suggested = suggested or other
         if against > 0:
             disputed += 1
             named = sorted(votes[row].items(), key=lambda vote: -vote[1])
-            shown_votes = ", ".join(f"{shown(name, 24)} {part:.0%}" for name, part in named)
+            shown_votes = ", ".join(f"{told(name)} {part:.0%}" for name, part in named)
             why.append(f"annotators disagree: {shown_votes}")
             most = named[0][0] if label and against > 0.5 else ""
             suggested = suggested or (most if most != own_label else "")
         if label and truth[row] < 0:
             suspicion[row] = 0
-            why.append(f"too few texts of {shown(labels[row], 24)} to judge")
+            why.append(f"too few texts of {told(labels[row])} to judge")
         elif suspicion[row] > 0:
             ratio = float(f"{min(np.exp(suspicion[row]), 1000):.2g}")
             times = f"{ratio:g}"
-            its = shown(names[truth[row]], 24) if label else "any other class"
+            its = told(names[truth[row]]) if label else "any other class"
             rival = names[rivals[row]]
             much, than = ("hardly more", "than") if times == "1" else (f"{times} times as", "as")
-            why.append(f"{much} likely among rows of {shown(rival, 24)} {than} among rows of {its}")
+            why.append(f"{much} likely among rows of {told(rival)} {than} among rows of {its}")
             suggested = suggested or rival
         if meant := likely_meant(text):
             why.append(f"the text looks like mojibake of {shown(meant, 60)}")

@@ -205,6 +205,9 @@ _SCHEMA: dict[str, Any] = {
     "command": _command,
     "data": dict.fromkeys(_SPLITS, _FILE),
     "related": {"rows": _whole, "file": _text},
+    "soft_labels": {"rows": _whole},
+    "model": {"name": _text, "sha256": _text},
+    "agreement": {"alpha": _number, "annotators": _whole},
     "vectors": {"name": _text, "dimension": _number, "trained_on": _text},
     "recipes": {
         **dict.fromkeys(("chosen", "why", "compared"), _text),
@@ -315,7 +318,7 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
     others = [
         {"split": name, **_cells(model[name], _count(probe[name]))}
         for name in probe
-        if name != split
+        if name not in (split, "cv")  # which other models predicted
     ]
     classes = model.get(split, facts[split])["per_class"]
     of_classes = [

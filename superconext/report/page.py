@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ from superconext.report.table import (
     wilson,
 )
 from superconext.text.characters import script_of
-from superconext.text.tokenize import word_count
+from superconext.text.tokenize import tokenize, word_count
 
 #: Rows of the judged file on a page, and of the training rows beside them, at most.
 MOST_ROWS = 5000
@@ -184,6 +185,7 @@ def render_page(context: PageContext) -> str:
         names=names,
         colours=class_colours(names),
         scores=scores,
+        explained=sum(map(bool, data["rows"].get("words", ()))),
         domain=_domain([row["interval"] for row in scores if row["interval"]]),
         verdict=verdict(context.rows_of, scores, expected(context), context.chosen),
         counts=counts.tolist(),
@@ -193,6 +195,7 @@ def render_page(context: PageContext) -> str:
         reliability=_reliability(context),
         calibration_error=context.metrics.get("expected_calibration_error"),
         panels=_panels(context.history),
+        curves_of=_curves_of(context.history),
         telling=_telling(context.train, names),
         suspects=_suspects(context.audit),
         notes=[*context.notes, *left_out],
@@ -392,6 +395,14 @@ def _reliability(context: PageContext) -> list[dict[str, Any]]:
     return bins
 
 
+def _curves_of(history: Sequence[Mapping[str, Any]]) -> str:
+    """What the curves are of, where training had more parts."""
+    most = {of: len({str(row.get(of, 1)) for row in history}) for of in ("member", "stage")}
+    parts = {"member": "encoder", "stage": "stage"}
+    told = [f"the first {parts[of]} of {count}" for of, count in most.items() if count > 1]
+    return f"Of {', '.join(told)}." if told else ""
+
+
 def _panels(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The training curves as points of a unit square."""
     panels = []
@@ -439,12 +450,14 @@ def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any
         "words": {**WORD_OPTIONS, "min_df": 2},
         "spellings": {"analyzer": "char_wb", "ngram_range": (3, 4), "min_df": 5},
     }
+    # Apart from their punctuation.
+    words = [" ".join(filter(_is_word, tokenize(text))) for text in train.texts]
     labels = np.array([str(label) for label in train.labels], dtype=object)
     found: list[dict[str, Any]] = [{"name": name} for name in names if (labels == name).any()]
     for kind, options in kinds.items():
         try:
             counter = CountVectorizer(**options, binary=True, dtype=np.float64)
-            present = counter.fit_transform(train.texts)
+            present = counter.fit_transform(words if kind == "words" else train.texts)
         except ValueError:  # no n-gram is in so many rows
             continue
         ngrams = counter.get_feature_names_out()
@@ -459,6 +472,10 @@ def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any
             best = [at for at in np.argsort(-z, kind="stable")[:_TELLING] if z[at] > 1]
             one[kind] = [(ngrams[at], int(p[at]), int(p[at] + q[at])) for at in best]
     return found
+
+
+def _is_word(token: str) -> bool:
+    return any(unicodedata.category(letter)[0] != "P" for letter in token)
 
 
 def _suspects(audit: Audit | None) -> list[dict[str, Any]]:
@@ -570,7 +587,7 @@ def _marks(text: str, explained: Explanation | None) -> list[tuple[int, int, flo
     spans = word_spans(text)
     pairs = zip(spans, explained.words, strict=False)
     marks = [(a, b, round(value, 2)) for (a, b), (word, value) in pairs if text[a:b] == word]
-    return marks if len(marks) >= len(spans) - 1 else []
+    return marks if len(marks) >= min(len(spans), len(explained.words)) - 1 else []
 
 
 def _rounded(values: np.ndarray) -> Any:

@@ -203,9 +203,9 @@ def _notes(scores: Mapping[str, Any]) -> list[str]:
     if repeats == 1:
         return []
     return [
-        f"Scores are means over {repeats} cross-validations. Matrix, map, words and sentences show "
-        "the average of their answers, which is usually right more often than one of them: what a "
-        "new sentence can expect is the scores."
+        f"Scores are means over {repeats} cross-validations. Matrix, map, hard sentences, "
+        "certainty and words show the average of their answers, which is usually right more often "
+        "than one of them: what a new sentence can expect is the scores."
     ]
 
 

@@ -80,6 +80,17 @@ def test_every_text_stands_once_and_in_the_last_part_that_had_it(train, dev, tes
     assert {keys["test"][row] for row in kept["test"][0]} == set(keys["test"])
     assert not {keys["train"][row] for row in kept["train"][0]} & {*keys["dev"], *keys["test"]}
     assert all(len(rows) == len(voted) for rows, voted in kept.values())
+    everywhere = [*train, *dev, *test]
+    for name, (rows, voted) in kept.items():
+        for row, label in zip(rows, voted, strict=True):
+            counts = Counter(of for key, of in everywhere if key == keys[name][row])
+            assert counts[label] == max(counts.values())
+
+
+def test_of_labels_that_are_equally_frequent_that_of_the_last_part_stays():
+    keys = {"train": ["a", "b", "b"], "test": ["a", "b"]}
+    kept = without_copies(keys, {"train": ["x", "x", "x"], "test": ["y", "y"]})
+    assert kept["test"][1] == ["y", "x"] and kept["train"][1] == []
 
 
 def test_a_text_that_was_seen_is_told_with_its_first_split():

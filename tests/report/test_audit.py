@@ -630,3 +630,10 @@ def test_a_copy_and_annotators_with_another_label_both_add_to_a_suspicion(noisy)
         for rows in (plain, replace(plain, shares=votes))
     ]
     assert scores[1] - scores[0] == pytest.approx(0.25 * CONTRADICTED)
+
+
+def test_labels_that_begin_alike_are_named_whole(noisy):
+    long = {name: f"what people say of it is {name}" for name in ("pos", "neg")}
+    found = audit(data_set([(long[label], text) for label, text in noisy[0]]))
+    why = " ".join(reason for suspect in found.suspects for reason in suspect.why)
+    assert f"'{long['pos']}'" in why and f"'{long['neg']}'" in why and "…" not in why

@@ -496,3 +496,38 @@ def test_write_card_says_where_it_could_not(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match=r"README\.md: cannot be written"):
         write_card(tmp_path / "file" / "README.md", FACTS)
+
+
+def test_what_else_it_learned_from_and_what_annotators_agreed_on_are_told():
+    soft = render_card(changed(soft_labels={"file": "soft.csv", "rows": 60}))
+    assert "learnt from 60 texts that have a share of each class" in soft
+    model = {"name": "mini", "sha256": "ab" * 32, "revision": None}
+    card = render_card(changed(model=model, vectors=None))
+    assert "Pretrained model: mini, sha256 abababababababab." in card
+    assert "which word vectors" not in card.lower() and "word vectors come from" not in card
+    agreed = render_card(changed(agreement={"alpha": 0.713, "annotators": 3}))
+    assert "- Labels: 3 annotators, Krippendorff's alpha 0.71. <!-- Who" in agreed
+    assert "How often did two people agree?" not in agreed
+    assert "How often did two people agree?" in render_card(FACTS)
+
+
+def test_rows_that_other_models_predicted_are_none_of_this_model():
+    cv = {"n": 90, "accuracy": 0.7, "f1_macro": 0.7, "f1_weighted": 0.7}
+    rows = table(render_card(changed(cv=cv)).split("on the other rows:")[1], "split")
+    assert set(rows) == {"train", "dev"}
+
+
+def test_repeated_folds_say_what_the_pictures_show():
+    folds = {"count": 20, "repeats": 4, "accuracy": {"mean": 0.64, "sd": 0.05}}
+    cv = {**METRICS["test"], "n": 90, "folds": folds}
+    for repeats, told in ((4, True), (1, False)):
+        given = {**cv, "folds": {**folds, "repeats": repeats}}
+        card = render_card(changed(reported_split="cv", cv=given))
+        assert ("the average of their answers" in card) == told
+
+
+def test_only_dev_rows_that_chose_something_are_said_to():
+    for count, more, told in ((150, {}, True), (19, {}, False), (150, {"cv": {"n": 90}}, False)):
+        dev = {**METRICS["dev"], "n": count}
+        card = render_card(changed(reported_split="dev", dev=dev, test=None, **more))
+        assert ("settings were chosen on these rows" in card) == told

@@ -328,6 +328,27 @@ def test_a_word_that_tells_a_class_comes_first():
     assert inside == of > 2 and "خايب" in ngram
 
 
+def test_words_are_counted_apart_from_their_punctuation():
+    train = rows(40)
+    train.texts[:] = [
+        f"film{'!' * (k % 3)} {('zwin', 'khayb')[k % 2]}{'؟!.'[k % 3]}" for k in range(40)
+    ]
+    train.labels[:] = ["pos", "neg"] * 20
+    telling = {one["name"]: one for one in page._telling(train, ("neg", "pos"))}
+    assert ("zwin", 20, 20) in telling["pos"]["words"]
+    assert not any(set(word) & set("!؟.") for word, _, _ in telling["pos"]["words"])
+
+
+def test_curves_of_the_first_part_say_so():
+    history = [
+        {"epoch": 1, "loss": 0.5, "member": str(m), "stage": s} for m in (1, 2) for s in (1, 2)
+    ]
+    assert page._curves_of(history) == "Of the first encoder of 2, the first stage of 2."
+    assert page._curves_of(history[:1]) == page._curves_of([{"epoch": 1}]) == ""
+    shown = " ".join(Document(render_page(context(history=history))).text)
+    assert "Of the first encoder of 2" in shown
+
+
 def test_what_a_small_class_never_has_does_not_tell_it():
     long = [f"cha9a number{i} lfilm zwin bzaf rana nchofo lmasra7iya lyoum" for i in range(300)]
     few = [f"film {i}" for i in range(6)]
@@ -415,6 +436,16 @@ def test_the_marks_of_words_stand_where_the_words_do():
         kept = [pair for pair in explained[row].words if clean(pair[0]) == pair[0]]
         assert marked == kept[: len(marked)] and len(marked) > 1
     assert ("input", "words") in [(tag, given.get("id")) for tag, given in document.tags]
+    assert "known of 3 sentences" in " ".join(document.text)
+
+
+def test_words_are_marked_of_a_text_that_is_not_read_to_its_end():
+    judged = rows(4)
+    spans = word_spans(judged.texts[0])
+    words = [(judged.texts[0][a:b], 0.5) for a, b in spans[:1]]
+    explained = {0: Explanation(judged.texts[0], "pos", 0.9, words, spans[:1])}
+    data = Document(render_page(context(judged, explained=explained))).json("data")["rows"]
+    assert len(spans) > 2 and len(data["words"][0]) == 1
 
 
 def test_labels_to_check_are_the_first_of_the_audit():

@@ -189,7 +189,7 @@ def test_rows_that_have_a_label_are_not_suggested(finished, tmp_path):
     assert said.code == 0, said.err
     found = {row["text"] for row in json.loads(said.out)}
     assert found == {"khayb had lfilm", "mosalsal aadi"}
-    assert "2 texts that have a label, left out" in said.err
+    assert "2 labelled texts left out" in said.err
     path.write_text("text,label\nhadi zwina bzaf,neg\n", encoding="utf-8")
     assert "no text that is still unlabelled" in call_main("suggest", finished.folder, path).err
 
