@@ -60,6 +60,7 @@ def test_the_block_runs(number, folder, names, capsys):
         assert "Traceback" not in outcome.err
 
 
+@pytest.mark.long
 def test_what_the_prose_promises_is_so(folder, names):
     assert names["model"].score(names["test"].texts, names["test"].labels) > 0.6
     assert len(names["patient"].history_) <= 30

@@ -22,7 +22,6 @@ from superconext.core.errors import listed, plural
 from superconext.core.files import write_csv, write_text
 from superconext.data.lines import shown
 from superconext.probe import ADJUSTED, METRICS
-from superconext.probe.base import FEWEST_DEV_ROWS
 
 MISSING = "-"
 
@@ -344,6 +343,8 @@ def told_overlap(overlap: Mapping[str, Any]) -> str:
 def chosen_on_dev(metrics: Mapping[str, Any]) -> bool:
     """Whether scores are those of dev rows on which the run chose its settings: too few choose
     nothing, nor do any beside a cross-validation."""
+    from superconext.probe.base import FEWEST_DEV_ROWS  # with numpy, which help does without
+
     if metrics["reported_split"] != "dev" or "cv" in metrics:
         return False
     return bool(metrics["dev"]["n"] >= FEWEST_DEV_ROWS)
