@@ -635,24 +635,22 @@ def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
 
 
 def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Accuracy on test of what learned from all rows of a set, by seeds; seconds of each set's
-    fastest fit, the least and the most of them."""
+    """Accuracy on test of what learned from all rows of a set, by seeds. Without seconds: the fits
+    ran on machines of which one is three times as fast as another."""
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         if (row["rows"], row["shots"]) == ("test", "all"):
             found.setdefault((row["system"], row["set"]), []).append(row)
     names = sorted({name for _, name in found})
-    lines = [["system", *names, "seconds"]]
+    lines = [["system", *names]]
     for system in (one for one in TRANSFORMERS if any(one == known for known, _ in found)):
-        cells, fastest = [], []
+        cells = []
         for name in names:
             fits = found.get((system, name), [])
             scores = [100 * float(row["accuracy"]) for row in fits]
             sd = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
             cells.append(f"{statistics.mean(scores):.1f}{sd}" if fits else "")
-            fastest += [min(float(row["seconds"]) for row in fits)] if fits else []
-        ends = (f"{seconds:.0f}" for seconds in (min(fastest), max(fastest)))
-        lines.append([TRANSFORMERS[system], *cells, "–".join(dict.fromkeys(ends))])
+        lines.append([TRANSFORMERS[system], *cells])
     return lines
 
 
