@@ -685,6 +685,7 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
 #: Defaults that depend on the command.
 _DEFAULTS = {
     "preset": "auto in train, where no option names a recipe; else fast",
+    "logit_adjustment": "0; 0.5 with --preset auto",
     "threads": "in train one for each idle processor, up to 4; else 1",
 }
 

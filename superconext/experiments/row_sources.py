@@ -80,7 +80,8 @@ def read_rows(
     them have, and drops rows of train whose text is in dev or test, and of dev whose text is in
     test. Its `deduplicate_near` drops rows of train that resemble one of dev or test, of dev that
     resemble one of test, and where rows of all files become one pool all but the first of those
-    that resemble each other. Its `at_most` then bounds each pool.
+    that resemble each other, with the label that most of its copies have. Its `at_most` then
+    bounds each pool.
 
     Args:
         scheme: as `Request.scheme` says; under "resampled" and `TEST_HELD` the rows of all files
@@ -194,14 +195,19 @@ def _without_copies(corpora: dict[str, Dataset]) -> list[str]:
 def _without_near(corpora: dict[str, Dataset], progress: Progress) -> list[str]:
     """Remove near-duplicates from `corpora`; returns a note for each part that lost rows.
 
-    All rows are looked through. Rows that are exact copies go with them.
+    All rows are looked through. Rows that are exact copies go with them; of these the one that
+    stays has the label that most of them have.
     """
     groups = _groups(corpora, progress, None)
     if "all" in corpora:
         group = groups.group["all"]
         _, first = np.unique(group, return_index=True)
         kept = np.union1d(np.flatnonzero(group < 0), first)
-        corpora["all"] = corpora["all"].select(kept)
+        corpus, keys = corpora["all"], _keys(corpora)["all"]
+        first, voted = first_copies(keys, corpus.labels)
+        label = {keys[row]: name for row, name in zip(first, voted, strict=True)}
+        labels = [label[keys[row]] for row in kept]
+        corpora["all"] = dataclasses.replace(corpus.select(kept), labels=labels)
         count = len(group) - len(kept)
         rows = plural(count, "row")
         return [f"{rows} resembled an earlier one ({_ALIKE}): removed"] * bool(count)

@@ -57,6 +57,8 @@ class Fitted:
     pieces: the words of each split that is in memory, read once.
     dev_probabilities: float64 `[M, C]` of the dev rows whose class is known, where the model has
         weights that were fitted on these rows: each row's by weights fitted on others.
+    chosen_on_dev: whether anything was chosen on dev rows; where it was not, their scores are
+        those of new rows.
     """
 
     model: Model
@@ -68,6 +70,7 @@ class Fitted:
     interrupted: bool = False
     pieces: dict[str, Pieces] = field(default_factory=dict)
     dev_probabilities: np.ndarray | None = None
+    chosen_on_dev: bool = False
 
     @property
     def status(self) -> dict[str, Any]:
@@ -181,7 +184,19 @@ def fit_model(
         members.interrupted,
         prepared.pieces,
         held_out,
+        settings is None and _chosen_on_dev(prepared, probe, ensemble, config),
     )
+
+
+def _chosen_on_dev(
+    prepared: Prepared, probe: Probe, ensemble: Ensemble | None, config: Config
+) -> bool:
+    """Whether dev has chosen the epoch, a C, a temperature or the weights of a pool."""
+    rows = 0 if prepared.dev_labels is None else int((prepared.dev_labels >= 0).sum())
+    if rows < FEWEST_DEV_ROWS:
+        return False
+    within = isinstance(probe, LogisticRegressionProbe) and not probe.chosen_on_dev
+    return not (config.freeze and within and ensemble is None and not config.calibrate)
 
 
 @dataclass

@@ -42,7 +42,7 @@ from superconext.fitting.cross_validation import (
 from superconext.fitting.fit import Fitted, calibrated, enough_to_calibrate, fit_model
 from superconext.fitting.preprocess import Prepared
 from superconext.fitting.time_budget import EpochBudget, OutOfTime, clock
-from superconext.probe.base import log_shares, shifted, softmax
+from superconext.probe.base import FEWEST_DEV_ROWS, log_shares, shifted, softmax
 from superconext.probe.ensemble import (
     ALONE,
     POOL,
@@ -387,7 +387,7 @@ def fit_on_dev(
         model.ensemble, fitted.dev_probabilities = calibrated_pool
     features_of = choice.config.probe_features
     model.config = replace(model.config, probe_features=features_of, calibrate=config.calibrate)
-    return fitted, choice
+    return replace(fitted, chosen_on_dev=len(labels) >= FEWEST_DEV_ROWS), choice
 
 
 def fit_chosen(

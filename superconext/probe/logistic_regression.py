@@ -55,10 +55,11 @@ Predictor = Callable[[float], np.ndarray]
 
 class Choice(NamedTuple):
     """A chosen C, and what is predicted with it for every training row `[N, ...]` by the fold
-    that left the row out; None where there were no folds."""
+    that left the row out; None where there were no folds. on_dev: whether dev has chosen it."""
 
     c: float
     held_out: np.ndarray | None
+    on_dev: bool = False
 
 
 def folds(
@@ -155,7 +156,7 @@ def choose_c(
     # Error rates that are equal but for rounding are equal.
     best = int(losses.mean(axis=0).round(12).argmin())
     if not parts:
-        return Choice(grid[best], None)
+        return Choice(grid[best], None, on_dev=True)
     held_out = np.concatenate([path[best][1] for path in paths])
     order = np.argsort(np.concatenate([held for _, held in parts]))
     return Choice(grid[best], held_out[order])
@@ -210,6 +211,7 @@ class LogisticRegressionProbe(Probe):
     c: the inverse regularisation strength chosen.
     unit_length: whether features are divided by their length first.
     beside: what `fit_probe` was given, for a fit on other rows; not saved.
+    chosen_on_dev: whether dev has chosen C; not saved.
     """
 
     mean: np.ndarray
@@ -219,6 +221,7 @@ class LogisticRegressionProbe(Probe):
     c: float
     unit_length: bool = False
     beside: np.ndarray | None = None
+    chosen_on_dev: bool = False
 
     def decision(self, features: np.ndarray) -> np.ndarray:
         """Scores `[N, C]` (for two classes: minus and plus half the one score) of `[N, d]`."""
@@ -302,8 +305,9 @@ def fit_probe(
         return along_c(features, labels, dev_features, unit_length, beside)
 
     within = None if learned else of_fold
-    c = choose_c(grid, default, labels, dev_labels, within, of_dev, texts=texts).c
-    return _with_c(features, labels, c, unit_length, beside)
+    choice = choose_c(grid, default, labels, dev_labels, within, of_dev, texts=texts)
+    probe = _with_c(features, labels, choice.c, unit_length, beside)
+    return replace(probe, chosen_on_dev=choice.on_dev)
 
 
 def fit_frozen_probe(

@@ -492,7 +492,7 @@ def fit_ngrams(
         warnings.simplefilter("ignore", ConvergenceWarning)
         features = kind(counts.counts, labels)
         choose = partial(choose_c, of_fold=of_fold, of_dev=of_dev, texts=counts.texts)
-        c, held = choose(kind.grid, kind.default, labels, dev_labels)
+        c, held, _ = choose(kind.grid, kind.default, labels, dev_labels)
         if held_out and held is None:
             held = choose((c,), c, labels, None).held_out
         return features.fitted(counts, c), held

@@ -100,6 +100,7 @@ def render_card(facts: Mapping[str, Any], figures: Sequence[str] = ()) -> str:
         # A JSON string is a YAML scalar that nothing inside can end.
         "tags": [json.dumps(tag, ensure_ascii=False) for tag in tags],
         "encoder": _encoder(facts["encoder"]),
+        "several": facts["members"] if (facts["members"] or 1) > 1 else None,
         "model_name": json.dumps(
             "superconext, "
             + (objectives[0] if objectives else " + ".join(titles) or "no objective")
@@ -197,6 +198,9 @@ _SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("combined", "encoder_alone", "native"), _SCORED),
     "baselines": {_EACH: _SCORED},
     "freeze": _flag,
+    "members": _whole,
+    "finetune_epochs": _whole,
+    "chosen_on_dev": _flag,
     "pool_weights": {_EACH: _number},
     "overlap": {
         **dict.fromkeys(("texts", "train", "dev"), _whole),
@@ -341,6 +345,7 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "chosen_on_dev": split == "dev"
         and "cv" not in probe
+        and (facts["chosen_on_dev"] is not False)
         and (count is None or count >= FEWEST_DEV_ROWS),
         "folds": facts["cv"]["folds"],
         "tried": _table(

@@ -342,10 +342,13 @@ def told_overlap(overlap: Mapping[str, Any]) -> str:
 
 def chosen_on_dev(metrics: Mapping[str, Any]) -> bool:
     """Whether scores are those of dev rows on which the run chose its settings: too few choose
-    nothing, nor do any beside a cross-validation."""
+    nothing, nor do any beside a cross-validation, nor where a frozen encoder's probe chooses within
+    train."""
     from superconext.probe.base import FEWEST_DEV_ROWS  # with numpy, which help does without
 
     if metrics["reported_split"] != "dev" or "cv" in metrics:
+        return False
+    if not metrics.get("chosen_on_dev", True):  # earlier versions do not record it
         return False
     return bool(metrics["dev"]["n"] >= FEWEST_DEV_ROWS)
 

@@ -60,7 +60,10 @@ class RunResults:
         predicts, `combined` has them again and `encoder_alone` those of the probe by itself.
         """
         model = fitted.model
-        metrics: dict[str, Any] = {"reported_split": splits.reported}
+        metrics: dict[str, Any] = {
+            "reported_split": splits.reported,
+            "chosen_on_dev": fitted.chosen_on_dev,
+        }
         blocks: dict[str, dict[str, Any]] = {"native": {}, "combined": {}, "encoder_alone": {}}
         evaluations = {}
         for name, dataset in splits.named().items():
@@ -210,6 +213,8 @@ def _manifest(
         "objective": config.objective,
         "encoder": config.encoder,
         "freeze": config.freeze,
+        "members": config.members,
+        "finetune_epochs": config.finetune_epochs,
         "preset": config.preset,
         "seed": config.seed,
         "threads": config.threads,

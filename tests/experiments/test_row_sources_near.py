@@ -48,6 +48,16 @@ def test_of_a_pool_the_first_of_a_group_stays(files):
     assert pools.rows["all"][0] == [*(t for _, t in TRAIN[:4]), TRAIN[5][1], TEST[2][1]]
 
 
+def test_of_copies_the_one_that_stays_has_the_most_common_label(tmp_path):
+    near = LONG.format("great")
+    rows = [("a", LONG.format("good")), ("b", LONG.format("good")), ("b", LONG.format("good"))]
+    rows += [("a", near), ("a", near), ("a", near), ("a", "another"), ("b", "a fourth sentence")]
+    files = {"train": str(write_table(tmp_path / "all.tsv", rows))}
+    texts, labels = read_pools(files, "resampled", near=True, progress=Heard()).rows["all"]
+    assert texts == [LONG.format("good"), "another", "a fourth sentence"]
+    assert labels == ["b", "a", "b"]
+
+
 def test_large_files_are_looked_at_in_part_and_that_is_said(files, monkeypatch):
     monkeypatch.setattr(row_sources, "BUDGET", 100)
     heard = Heard()

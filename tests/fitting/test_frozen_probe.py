@@ -54,6 +54,10 @@ def test_folds_of_train_choose_it_and_few_dev_rows_do_not(encoder):
     assert fitted.model.probe.c == expected > 0.001
     learned = fit_model(train, resolve({**FROZEN, "freeze": False, "epochs": 1}), upside_down)
     assert fitted.model.probe.unit_length and not learned.model.probe.unit_length
+    assert learned.chosen_on_dev and not fitted.chosen_on_dev
+    assert not fit_model(train, config).chosen_on_dev
+    for more in ({"calibrate": True}, {"probe_features": "encoder+tfidf"}):
+        assert fit_model(train, resolve({**FROZEN, **more}), upside_down).chosen_on_dev
     assert learned.model.probe.c == 0.001, "of an encoder that has read the labels, dev's choice"
 
 

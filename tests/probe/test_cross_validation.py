@@ -91,7 +91,9 @@ def test_the_smallest_of_equal_c_wins_and_dev_is_asked_where_it_is_large_or_noth
 
     def chosen(labels, dev_labels, within=True):
         of_fold = (lambda fitted, held: lambda c: np.full(len(held), losses[c])) if within else None
-        return choose_c(grid, 7.0, labels, dev_labels, of_fold, lambda: constant(on_dev), first).c
+        choice = choose_c(grid, 7.0, labels, dev_labels, of_fold, lambda: constant(on_dev), first)
+        assert choice.on_dev == (choice.c == 0.1)
+        return choice.c
 
     large = np.zeros(LARGE_DEV, dtype=np.int64)
     unknown = np.append(large[1:], -1)
@@ -116,8 +118,8 @@ def test_each_row_is_predicted_by_the_fold_that_left_it_out():
         assert np.array_equal(truth, labels[predicted[:, 0].astype(int)])
         return abs(predicted[1, 2] - 3 * predicted[1, 0])
 
-    c, held_out = choose_c((1.0, 3.0, 9.0), 1.0, labels, None, of_fold, lambda: None, loss)
-    assert c == 3.0 and np.array_equal(held_out[:, 0], np.arange(23))
+    c, held_out, on_dev = choose_c((1.0, 3.0, 9.0), 1.0, labels, None, of_fold, lambda: None, loss)
+    assert c == 3.0 and not on_dev and np.array_equal(held_out[:, 0], np.arange(23))
     assert np.array_equal(held_out[:, 2], 3 * np.arange(23)) and held_out[:, 1].max() < 23
 
 

@@ -526,8 +526,21 @@ def test_repeated_folds_say_what_the_pictures_show():
         assert ("the average of their answers" in card) == told
 
 
+def test_the_card_counts_encoders_and_names_the_second_stage():
+    one = render_card(MANIFEST | METRICS)
+    assert "\nA sentence encoder (" in one and "on its frozen" in one
+    assert "cross-entropy" not in one
+    card = render_card(changed(members=2, finetune_epochs=3))
+    assert "\n2 sentence encoders (" in card and "on their frozen sentence vectors" in card
+    assert "objective superloss, then by cross-entropy, and a linear probe" in card
+    frozen = render_card(changed(members=3, freeze=True))
+    assert "\n3 sentence encoders (" in frozen and "that were not trained on the labels" in frozen
+
+
 def test_only_dev_rows_that_chose_something_are_said_to():
     for count, more, told in ((150, {}, True), (19, {}, False), (150, {"cv": {"n": 90}}, False)):
         dev = {**METRICS["dev"], "n": count}
         card = render_card(changed(reported_split="dev", dev=dev, test=None, **more))
         assert ("settings were chosen on these rows" in card) == told
+    card = render_card(changed(reported_split="dev", chosen_on_dev=False, test=None))
+    assert "settings were chosen on these rows" not in card

@@ -375,7 +375,7 @@ def test_the_seconds_of_a_run_stand_once_and_the_part_s_own_scores_beside_it():
     assert "TF-IDF" not in "".join(shown), "which has no scores on these rows"
     dev = {**metrics, "reported_split": "dev", "dev": {**scores, "n": 20}}
     assert "(no test file: the run chose its settings on them)" in score_table(dev)
-    for nothing in ({"dev": {**scores, "n": 19}}, {"cv": scores}):
+    for nothing in ({"dev": {**scores, "n": 19}}, {"cv": scores}, {"chosen_on_dev": False}):
         assert "rows (no test file)\n" in score_table({**dev, **nothing})
 
 
