@@ -128,6 +128,7 @@ def train_member(
     _try_out(prepared, trainer)
     saver = Checkpointer(checkpoint, member, progress=progress) if checkpoint else None
     interrupted = _train(trainer, saver, progress, _title("training", config, member))
+    _add_seconds(prepared, saver)
     second = second_stage(config)
     if second is None:
         return Member(trainer.encoder, trainer.objective, trainer.history, interrupted, False)
@@ -139,6 +140,7 @@ def train_member(
     tuner = _tuner(prepared, second, trainer.encoder, *told)
     saver = Checkpointer(checkpoint, member, "finetune", progress) if checkpoint else None
     interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
+    _add_seconds(prepared, saver)
     for record in tuner.history:
         history.append({"stage": 2, **record, "epoch": len(trainer.history) + record["epoch"]})
     return Member(tuner.encoder, tuner.objective, history, interrupted, True)
@@ -309,6 +311,14 @@ def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, tit
         progress.say(f"interrupted: keeping the {len(trainer.history)} finished epochs")
         return True
     return False
+
+
+def _add_seconds(prepared: Prepared, saver: Checkpointer | None) -> None:
+    """Into the facts: what a stopped run's training took that was not done again."""
+    if saver is not None:
+        known = prepared.facts.get("seconds_before", (0.0, 0.0))
+        added = tuple(one + other for one, other in zip(known, saver.before, strict=True))
+        prepared.facts["seconds_before"] = added
 
 
 def _probe_dev_score(prepared: Prepared, trainer: Trainer) -> float:

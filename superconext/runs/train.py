@@ -292,10 +292,12 @@ def _fill(
     results.recipes = None if choice is None else choice.facts
     if choice is not None and choice.recipe.encoder and not fitted.model.titles["probe_title"]:
         progress.say("auto: in the pool n-grams have all the weight, so they alone predict")
-    results.metrics["seconds"] = round(time.perf_counter() - started - controls_seconds, 2)
+    before = fitted.facts.get("seconds_before", (0.0, 0.0))  # of a run that was stopped
+    seconds = before[0] + time.perf_counter() - started - controls_seconds
+    results.metrics["seconds"] = round(seconds, 2)
     times = {
-        "wall_seconds": round(time.perf_counter() - wall, 2),
-        "cpu_seconds": round(time.process_time() - cpu, 2),
+        "wall_seconds": round(before[0] + time.perf_counter() - wall, 2),
+        "cpu_seconds": round(before[1] + time.process_time() - cpu, 2),
     }
     write_run(partial, request, splits, fitted, results, times, progress)
     put_in_place(partial, Path(request.out))

@@ -66,6 +66,9 @@ class Checkpointer(Callback):
         self.name = f"member-{member}-{stage}" if stage else f"member-{member}"
         self.progress = progress or Progress()
         self._next = 0.0  # when the disk is free for another, by the monotonic clock
+        self._began = _now()
+        #: Seconds that stopped processes took up to the state restored: on the wall, of processors.
+        self.before = (0.0, 0.0)
 
     def path(self, number: int) -> Path:
         """The checkpoint after so many epochs, or with `every` after so many batches."""
@@ -104,6 +107,10 @@ class Checkpointer(Callback):
             "so_far": asdict(trainer.so_far),
             "history": trainer.history,
             "kept": keeper.value if keeper and keeper.weights else None,
+            "seconds": [
+                before + now - began
+                for before, now, began in zip(self.before, _now(), self._began, strict=True)
+            ],
         }
         number = trainer.steps_done if self.every else trainer.epoch
         write_state(self.path(number), facts, tensors)
@@ -150,6 +157,12 @@ class Checkpointer(Callback):
         if keeper and facts["kept"] is not None:
             keeper.value, keeper.weights = facts["kept"], part(tensors, "kept.")
         torch.set_rng_state(tensors["random_state"])
+        wall, cpu = facts.get("seconds", self.before)  # earlier versions did not keep them
+        self.before = float(wall), float(cpu)
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
 
 
 def _refused(problem: str) -> RunError:

@@ -1,6 +1,7 @@
 """TF-IDF + logistic regression as arrays: scikit-learn's numbers, saved, and beside a probe."""
 
 import copy
+import itertools
 import json
 import pickle
 import string
@@ -294,7 +295,7 @@ def test_evaluate_prints_both(run):
     assert f"{folder} (trained encoder + TF-IDF) " in said and "its trained encoder alone " in said
 
 
-def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on_to_the_same_answers_and_adds_up_its_time(run, tmp_path, monkeypatch):
     from superconext.data.sampler import BalancedBatches
 
     folder, test, _ = run
@@ -311,11 +312,19 @@ def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("superconext.report.figures.available", lambda: False)
         patch.setattr(BalancedBatches, "epoch", pressing)
+        clock = itertools.count(0, 500)
+        patch.setattr("superconext.training.checkpoint._now", lambda: (next(clock), 0.0))
         stopped = call_main(*words, "--probe-features", "encoder+tfidf")
         assert stopped.code == 1 and "resume with" in stopped.err
         assert load_model(tmp_path / "run").ensemble is not None
         patch.setattr(BalancedBatches, "epoch", batches)
         assert call_main("train", "--resume", tmp_path / "run").code == 0
+    facts, scores = (
+        json.loads((tmp_path / "run" / f"{name}.json").read_text("utf-8"))
+        for name in ("manifest", "metrics")
+    )
+    assert facts["cpu_seconds"] < 500 < min(facts["wall_seconds"], scores["seconds"])
+    assert facts["wall_seconds"] < 1000
     texts = [line.split("\t")[1] for line in test.read_text("utf-8").splitlines()[1:]]
     one, other = (load_model(place).probabilities(texts) for place in (folder, tmp_path / "run"))
     assert np.array_equal(one, other)
