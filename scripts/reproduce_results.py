@@ -635,13 +635,15 @@ def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
 
 
 def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Accuracy on test of what learned from all rows of a set, by seeds. Without seconds: the fits
-    ran on machines of which one is three times as fast as another."""
+    """Accuracy on test of what learned from all rows of a set, by seeds, and in brackets their
+    number where others have more. Without seconds: the fits ran on machines of which one is three
+    times as fast as another."""
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         if (row["rows"], row["shots"]) == ("test", "all"):
-            found.setdefault((row["system"], row["set"]), []).append(row)
+            found.setdefault((base_name(row), row["set"]), []).append(row)
     names = sorted({name for _, name in found})
+    most = max(map(len, found.values()), default=0)
     lines = [["system", *names]]
     for system in (one for one in TRANSFORMERS if any(one == known for known, _ in found)):
         cells = []
@@ -649,7 +651,8 @@ def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
             fits = found.get((system, name), [])
             scores = [100 * float(row["accuracy"]) for row in fits]
             sd = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
-            cells.append(f"{statistics.mean(scores):.1f}{sd}" if fits else "")
+            fewer = f" ({len(fits)})" if len(fits) < most else ""
+            cells.append(f"{statistics.mean(scores):.1f}{sd}{fewer}" if fits else "")
         lines.append([TRANSFORMERS[system], *cells])
     return lines
 

@@ -231,6 +231,21 @@ def test_transformers_stand_beside_setfit_on_the_same_draws(script):
     assert chosen == "CE + SCL, 24 steps 70.0, LaCon 50.0 (1 draws)"
 
 
+def test_a_system_with_fewer_seeds_than_others_says_how_many(script):
+    scores = {"lacon": (0.6, 0.7, 0.5), "setfit:num_iterations=1": (0.5, 0.7), "frozen": (0.25,)}
+    rows = [
+        {"rows": "test", "set": "cr", "shots": "all", "system": name, "accuracy": str(score)}
+        for name, found in scores.items()
+        for score in found
+    ]
+    assert script.whole_sets([*rows, {**rows[0], "shots": "8"}, {**rows[0], "rows": "dev"}]) == [
+        ["system", "cr"],
+        ["SetFit", "60.0 ± 14.1 (2)"],
+        ["MiniLM frozen + LR", "25.0 (1)"],
+        ["LaCon", "60.0 ± 10.0"],
+    ]
+
+
 def test_a_table_nobody_knows_is_refused(script):
     with pytest.raises(SystemExit, match="results nothing -->; expected one of front"):
         script.rendered("<!-- results nothing --><!-- end -->", {"front": ""})
