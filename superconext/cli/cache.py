@@ -83,10 +83,11 @@ def clear(
 
     Entries in use are kept and listed.
     """
-    from superconext.core.cache import entries, remove
+    from superconext.core.cache import clear_dead, entries, remove
 
     if (bool(names), older_than is not None, everything).count(True) != 1:
         raise click.UsageError("expected what to remove: NAME, --older-than 30d or --all")
+    clear_dead()
     found, chosen = entries(), []
     for name in names:
         alike = [entry for entry in found if entry.name.startswith(name)]

@@ -187,7 +187,9 @@ def info(
 @_OUT
 @number("--limit", None, "Keep only the first N words.")
 @click.option(
-    "--words-of", metavar="FILE", help="Keep the words of this text (and with --limit, N more)."
+    "--words-of",
+    metavar="FILE",
+    help="Keep the words of this text (with --limit also the first N).",
 )
 @_NORMALIZE
 @TEXT_COLUMN

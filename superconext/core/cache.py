@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError
-from superconext.core.files import cache_dir, remove_folder, temporary_file
+from superconext.core.files import cache_dir, clear_all_staging, remove_folder, temporary_file
 from superconext.core.locks import locked_file, try_lock
 
 #: Folders of the cache and what their entries are; True for downloads.
@@ -168,9 +168,10 @@ def _about(path: Path, kind: str) -> str:
         return path.name
     facts: dict[str, Any] = {}
     for name in ("info.json", "encoder.json"):
-        with suppress(OSError, ValueError):
-            facts |= json.loads((path / name).read_text(encoding="utf-8"))
-    if "files" in facts:
+        with suppress(OSError, ValueError, RecursionError):
+            found = json.loads((path / name).read_text(encoding="utf-8"))
+            facts |= found if isinstance(found, dict) else {}
+    if isinstance(facts.get("files"), list):
         return f"of {', '.join(map(str, facts['files']))}"
     return str(facts.get("name", ""))
 
@@ -185,10 +186,19 @@ def remove(entry: Entry) -> None:
             shutil.rmtree(entry.path)
 
 
+def clear_dead() -> None:
+    """Remove what killed processes had begun to make."""
+    for kind, (_, download) in KINDS.items():
+        with suppress(OSError):
+            if not download:
+                clear_all_staging(cache_dir() / kind)
+
+
 def trim() -> list[Entry]:
     """Remove what was used longest ago until what was made here is within the limit; what is in use
     stays. Returns what was removed; raises ConfigError as `size_limit` does."""
     limit, removed = size_limit(), []
+    clear_dead()
     if limit is None:
         return []
     made = [entry for entry in entries() if not entry.download]

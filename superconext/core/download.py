@@ -187,6 +187,14 @@ class Downloader:
         with only_writer(lock, self.ledger, self.say, "it is whole", remove=True, wait=True):
             write_json(self.ledger, {**self._recorded(), name: sha256})
 
+    def forget(self, name: str) -> None:
+        """Take a hash out of the ledger, if it is there: the file was not what it should be."""
+        lock = self.ledger.with_name(f".{self.ledger.name}.lock")
+        with only_writer(lock, self.ledger, self.say, "it is whole", remove=True, wait=True):
+            known = self._recorded()
+            if known.pop(name, None) is not None:
+                write_json(self.ledger, known)
+
     def _recorded(self) -> dict[str, str]:
         try:
             known: Any = json.loads(self.ledger.read_text(encoding="utf-8"))

@@ -392,6 +392,13 @@ def clear_staging(folder: Path, alone: bool = False) -> None:
                 _clear_dead_folders(folder.parent / name, alone)
 
 
+def clear_all_staging(parent: Path) -> None:
+    """`clear_staging` of every folder in `parent`."""
+    for path in parent.iterdir() if parent.is_dir() else ():
+        if path.name.startswith(".") and path.name[-9:-8] == "-" and (path / _LOCK).is_file():
+            clear_staging(parent / path.name[1:-9])
+
+
 def _remove(hidden: Path) -> None:
     """The lock goes last: what a kill leaves is then known to be dead."""
     for path in hidden.iterdir():

@@ -66,10 +66,11 @@ def auxiliary_rows(
     dataset = read_labelled(path, encoding=UNNAMED)
     known, held_back = set(classes), Decontamination(held, tokenizer)
     labels, tokens, others = [], [], 0
-    for words, label in zip(tokenizer.many(dataset.texts), dataset.labels, strict=True):
+    rows = zip(dataset.texts, tokenizer.many(dataset.texts), dataset.labels, strict=True)
+    for text, words, label in rows:
         if label not in known:
             others += 1
-        elif not held_back.holds(words):
+        elif not held_back.repeats(text, words):
             labels.append(label)
             tokens.append(words)
     names = sorted(set(dataset.labels))
@@ -137,8 +138,8 @@ def soft_rows(
     held_back = Decontamination(held, tokenizer)
     kept = [
         (words, shares)
-        for words, shares in zip(tokenizer.many(texts), rows, strict=True)
-        if not held_back.holds(words)
+        for text, words, shares in zip(texts, tokenizer.many(texts), rows, strict=True)
+        if not held_back.repeats(text, words)
     ]
     if not kept:
         if path is None:

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from superconext.core.errors import ConfigError, DataError, plural
+from superconext.text.markup import cleaned, is_marked, parts
 from superconext.text.normalize import PLACEHOLDERS, Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 
@@ -37,6 +38,10 @@ Rows = NDArray[np.int64]
 
 SHINGLE = 4  # characters
 THRESHOLD = 0.8  # Jaccard similarity
+
+#: Words that a line or cell of a text has at least to stand for it: others would leave out what
+#: many people say.
+FEWEST_WORDS = 3
 
 _ROWS = 4  # numbers of a signature that make a band
 _BANDS = 16
@@ -214,11 +219,13 @@ class Decontamination:
     """The wordings of labelled texts, which unlabelled and auxiliary text is cleared of.
 
     What is learned from the texts a model is judged on flatters it, labels or not, and collections
-    of unlabelled text often hold them with another mark or quote at the end.
+    of unlabelled text often hold them with another mark or quote at the end, without tags and the
+    sign of a retweet, or a line or cell at a time: of a text these are known too, those of
+    `FEWEST_WORDS` words or more.
 
     Attributes:
         digest: a hash that stands for them.
-        removed: how often `holds` said yes.
+        removed: how often `holds` or `repeats` said yes.
         notes: how the files were read, if they are of files.
     """
 
@@ -226,8 +233,11 @@ class Decontamination:
         self, texts: Iterable[str], tokenizer: Tokenizer, tokens: Iterable[Sequence[str]] = ()
     ) -> None:
         """tokens: of further texts."""
-        lists = chain(map(tokenizer, texts), tokens)
-        self._wordings = {wording(of_one) for of_one in lists} - {""}
+        self._tokenizer = tokenizer
+        self._wordings = {wording(of_one) for of_one in tokens}
+        for text in texts:
+            self._wordings.update(self._wordings_of(text))
+        self._wordings -= {""}
         listed = "\n".join(sorted(self._wordings)).encode("utf-8", "surrogatepass")
         self.digest = hashlib.sha256(listed).hexdigest() if self._wordings else ""
         self.removed = 0
@@ -254,6 +264,15 @@ class Decontamination:
         made.notes = [f"{file.source}: {note}" for file in files for note in file.notes]
         return made
 
+    def _wordings_of(self, text: str) -> Iterator[str]:
+        yield wording(self._tokenizer(text))
+        yield wording(self._tokenizer(cleaned(text)))
+        for part in parts(text):
+            for form in (part, cleaned(part)):
+                said = wording(self._tokenizer(form))
+                if said.count(" ") + 1 >= FEWEST_WORDS:
+                    yield said
+
     def __len__(self) -> int:
         return len(self._wordings)
 
@@ -267,6 +286,19 @@ class Decontamination:
         same = bool(self._wordings) and wording(tokens) in self._wordings
         self.removed += same
         return same
+
+    def repeats(self, text: str, tokens: Sequence[str]) -> bool:
+        """Whether a text has the words of one of the texts, as it stands, in one of its lines or
+        cells, or without markup. tokens: its own."""
+        if not self._wordings:
+            return False
+        same = any(said in self._wordings for said in chain([wording(tokens)], self._more(text)))
+        self.removed += same
+        return same
+
+    def _more(self, text: str) -> Iterator[str]:
+        for form in (*parts(text), *([cleaned(text)] if is_marked(text) else ())):
+            yield wording(self._tokenizer(form))
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,10 @@ def find(name: str) -> PublicSet:
 
 _ADVICE = "or download it elsewhere and name its folder with --from"
 
+#: Share of the published rows below which a download that no published hash vouches for is taken
+#: for a cut-off file or some other page.
+ENOUGH = 0.95
+
 
 @dataclass(frozen=True)
 class Fetched:
@@ -125,7 +129,8 @@ def fetch(
             people; pause: waits so many seconds before another attempt.
 
     Raises DataError: no certain address; no connection; a server that refuses; too many bytes;
-    another hash; files that are not laid out as expected; MissingExtraError: the set lies at
+    another hash; files that are not laid out as expected, or with far fewer rows than are
+    published, which are removed where no hash is published; MissingExtraError: the set lies at
     Hugging Face and its library is not installed.
     """
     if entry.by_hand:
@@ -171,10 +176,24 @@ def fetch(
         sources.append({"url": url, "sha256": checked.sha256, "checked": checked.check})
     from superconext.data.parsers import PARSERS
 
-    parsed = PARSERS[entry.parser](paths, entry.options)
-    parts: dict[str, Iterable[Row]] = {
-        part: list(_clean(part, parsed.get(part, ()), entry, notes)) for part in entry.rows
-    }
+    unsure = {file.name: paths[role] for role, file in entry.files.items() if file.md5 is None}
+    parts: dict[str, Iterable[Row]] = {}
+    try:
+        parsed = PARSERS[entry.parser](paths, entry.options)
+        for part, published in entry.rows.items():
+            rows = parts[part] = list(_clean(part, parsed.get(part, ()), entry, notes))
+            if unsure and source is None and len(rows) < ENOUGH * published:
+                raise DataError(
+                    f"{entry.name}: {part} has {plural(len(rows), 'row')}, expected {published} as "
+                    "published: the download was cut off, or is the page of a network's login; "
+                    f"fetch it again, {_ADVICE}"
+                )
+    except DataError:
+        if source is None:
+            for name, path in unsure.items():
+                path.unlink(missing_ok=True)
+                downloader.forget(f"{entry.name}/{name}")
+        raise
     return Fetched(parts, sources, notes)
 
 

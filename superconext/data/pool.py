@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import html
 import json
 import os
-import re
 import zipfile
 from array import array
 from collections import Counter
@@ -59,9 +57,8 @@ from superconext.data.file_format import (
 from superconext.data.lines import STDIN, most_unpacked, open_file, open_stream
 from superconext.data.plain_text import TextDoubts
 from superconext.data.reading import CELL_LINES, LOOK_AHEAD, read_texts
-from superconext.data.text_formats import TAG
-from superconext.text import normalize as rules
 from superconext.text.language import Resemblance
+from superconext.text.markup import cleaned
 from superconext.text.normalize import normalizer_of
 from superconext.text.tokenize import Tokenizer
 
@@ -82,8 +79,6 @@ _SLOTS, _LATEST = 1 << 16, 16  # of each band's table, and lines that a slot rem
 _LOOKED_AT = 32  # lines that share a band with a new one and are compared with it
 _PLACE = 40  # bits of a place in the file
 _MOST_HASHES = 1 << 25
-
-_RETWEET = re.compile(r"^\s*RT\b\s*:?\s*")
 
 
 @dataclass(frozen=True)
@@ -190,13 +185,6 @@ def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]
 def _members(path: str) -> list[zipfile.ZipInfo]:
     with zipfile.ZipFile(path) as archive:
         return archive.infolist()
-
-
-def cleaned(text: str) -> str:
-    """A line without markup, addresses, handles, the sign of a retweet and invisible characters."""
-    text = html.unescape(text) if "&" in text else text
-    text = TAG.sub(" ", rules.users(rules.emails(rules.urls(text))))
-    return rules.spaces(_RETWEET.sub("", text).translate(rules.INVISIBLE))
 
 
 class _Hashes:

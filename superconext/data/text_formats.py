@@ -17,12 +17,10 @@ from xml.parsers import expat
 from superconext.core.errors import DataError
 from superconext.data.file_format import Block, FileFormat, RowFile
 from superconext.data.json_formats import array_items
+from superconext.text.markup import TAG
 
 _ROWS = 1024
 _LONGEST = 1 << 22  # characters of a page or a message
-
-#: An opening or closing tag of HTML.
-TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
 class TextFormat(FileFormat):

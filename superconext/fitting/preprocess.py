@@ -366,7 +366,8 @@ def _beside(
     if not train.unlabelled or not learns_from_text(config):
         return [], 0
     cleared = Decontamination(apart, tokenizer)
-    found = [t for t in map(tokenizer, train.unlabelled) if t and not cleared.holds(t)]
+    pairs = ((text, tokenizer(text)) for text in train.unlabelled)
+    found = [tokens for text, tokens in pairs if tokens and not cleared.repeats(text, tokens)]
     return found, cleared.removed
 
 

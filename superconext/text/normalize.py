@@ -157,7 +157,10 @@ def is_nfkc(text: str) -> bool:
 
 def lower(text: str) -> str:
     """Lower case; Turkish İ is i, where Unicode has i and a dot above."""
-    return text.lower().replace("i\u0307", "i")
+    text = text.lower()
+    while "i\u0307" in text:
+        text = text.replace("i\u0307", "i")
+    return text
 
 
 def urls(text: str) -> str:

@@ -425,13 +425,16 @@ def read_gensim_vectors(
     subwords = None
     matrix = _gensim_array(state, path, "vectors")
     word_rows, grams = (
-        _gensim_array(state, path, f"vectors_{part}") for part in ("vocab", "ngrams")
+        _gensim_array(state, path, f"vectors_{part}", empty=part == "ngrams")
+        for part in ("vocab", "ngrams")
     )
     lengths: list[Any] = [state.get(key) for key in ("min_n", "max_n", "bucket")]
     if word_rows is not None and grams is not None and all(type(n) is int for n in lengths):
-        # Before gensim 3.8 the hash differed and the rows were packed: words only.
-        if state.get("compatible_hash") is True and len(grams) == lengths[2] > 0:
-            subwords = SubwordTable(grams, lengths[0], lengths[1])
+        # Before gensim 3.8 the hash differed and the rows were packed: words only. So it is with
+        # a largest length below the smallest, by which n-grams are switched off.
+        least, most = max(lengths[0], 1), lengths[1]
+        if state.get("compatible_hash") is True and len(grams) == lengths[2] > 0 <= most - least:
+            subwords = SubwordTable(grams, least, most)
         if matrix is None and len(word_rows) == len(words) and word_rows.shape[1] == grams.shape[1]:
             return _composed(words, word_rows, subwords, str(path), keep, limit)
     if matrix is None or len(matrix) != len(words):
@@ -442,8 +445,11 @@ def read_gensim_vectors(
     return collect_rows(words, matrix, str(path), keep, limit, subwords)
 
 
-def _gensim_array(state: dict[str, Any], path: Path, attribute: str) -> npt.NDArray[Any] | None:
-    """The float array `[rows, d]` a stand-in or a companion file holds, or None."""
+def _gensim_array(
+    state: dict[str, Any], path: Path, attribute: str, empty: bool = False
+) -> npt.NDArray[Any] | None:
+    """The float array `[rows, d]` a stand-in or a companion file holds, or None; empty: whether it
+    may have no rows."""
     value: Any = state.get(attribute)
     apart = state.get("__numpys")
     try:
@@ -454,7 +460,8 @@ def _gensim_array(state: dict[str, Any], path: Path, attribute: str) -> npt.NDAr
             array = _rebuild(value)
         else:
             return None
-        if array.ndim != 2 or array.dtype.kind != "f" or 0 in array.shape:
+        few = 0 in (array.shape[1:] if empty else array.shape)
+        if array.ndim != 2 or array.dtype.kind != "f" or few:
             raise ValueError(f"shape {array.shape} and type {array.dtype}")
     except (OSError, EOFError, AttributeError, IndexError, TypeError, ValueError) as error:
         raise VectorsError(

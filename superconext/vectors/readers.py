@@ -277,7 +277,7 @@ def read_text(
         if promised is not None and promised != collector.seen:
             collector.notes.append(
                 f"{WARNING}the first line promises {promised} rows and {collector.seen} are there: "
-                "the file may be cut off"
+                + ("the file may be cut off" if collector.seen < promised else "correct the line")
             )
     return collector.finish()
 

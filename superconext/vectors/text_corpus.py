@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -351,10 +351,7 @@ class Sentences:
 
     def _left_out(self, line: str, tokens: Sequence[str]) -> bool:
         """Whether the line, or one of its cells beside a label, say, is to be left out."""
-        if not self.left_out:
-            return False
-        cells = map(self.tokenizer, line.split("\t") if "\t" in line else ())
-        return any(map(self.left_out.holds, chain([tokens], cells)))
+        return self.left_out is not None and self.left_out.repeats(line, tokens)
 
     def _keep(self, kept: IO[str], line: str, flush: bool = False) -> None:
         with self._named():
@@ -383,16 +380,30 @@ def _refuse_sentence(path: Path) -> None:
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines without their line feed, cut into pieces of `_LONGEST` bytes at most."""
+    """Lines without their line feed, cut into pieces of `_LONGEST` bytes at most: between words,
+    or at least characters."""
     begun = end = b""
     for chunk in chunks:
         end = end or end_of_lines(chunk, False)
         *ended, begun = (begun + chunk).split(end)
         for line in ended:
-            for start in range(0, max(len(line), 1), _LONGEST):
-                yield line[start : start + _LONGEST]
-        while len(begun) >= _LONGEST:
-            yield begun[:_LONGEST]
-            begun = begun[_LONGEST:]
+            while len(line) > _LONGEST:
+                cut = _cut(line)
+                yield line[:cut]
+                line = line[cut:]
+            yield line
+        while len(begun) > _LONGEST:
+            cut = _cut(begun)
+            yield begun[:cut]
+            begun = begun[cut:]
     if begun:
         yield begun
+
+
+def _cut(line: bytes) -> int:
+    """After the last blank or tab of the first `_LONGEST` bytes, or where no UTF-8 character is
+    cut."""
+    cut = max(line.rfind(blank, 0, _LONGEST) for blank in (b" ", b"\t")) + 1
+    if not cut:
+        cut = next((k for k in range(_LONGEST, _LONGEST - 4, -1) if line[k] >> 6 != 2), _LONGEST)
+    return cut or _LONGEST

@@ -184,6 +184,46 @@ def test_what_is_just_being_made_is_no_entry_and_stays(call, home):
     assert (home / "vectors" / ".new.tmp").is_dir()
 
 
+MAKE = """
+import sys
+from pathlib import Path
+from superconext.core.files import staging_folder
+with staging_folder(Path(sys.argv[1])) as place:
+    (place / "words.json").write_text("[]")
+    print("made", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no lock tells there who is dead")
+def test_what_a_killed_process_had_begun_is_cleared_and_a_living_one_s_stays(call, home):
+    makers = []
+    for name in ("half", "living"):
+        words = [sys.executable, "-c", MAKE, home / "vectors" / name]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        makers.append(subprocess.Popen(words, **pipes, env=environment()))
+        assert makers[-1].stdout.readline() == b"made\n"
+    makers[0].kill()
+    makers[0].communicate()
+    assert call("cache", "clear", "--all").code == 0
+    left = [path.parent.name for path in home.rglob("words.json")]
+    makers[1].communicate()
+    assert len(left) == 1 and left[0].startswith(".living-")
+    trim()
+    assert not [*home.rglob("words.json")]
+
+
+@pytest.mark.parametrize(
+    "damage", ["null", "[1]", "5", '{"files": 5}', "[" * 100_000, '{"files": {"a": 1}}', "{"]
+)
+def test_an_entry_whose_description_is_damaged_is_listed_and_cleared(call, home, damage):
+    (home / "vectors" / "old" / "info.json").write_text(damage, encoding="utf-8")
+    assert "vectors/old" in call("cache").out
+    trim()
+    assert call("cache", "clear", "vectors/old").code == 0
+    assert not (home / "vectors" / "old").exists()
+
+
 def test_of_a_link_to_elsewhere_the_link_alone_counts_and_goes(call, home, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "model.bin").write_bytes(bytes(10_000))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import DataError
 from superconext.data.duplicates import Decontamination, wording
+from superconext.text.markup import cleaned, parts
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors.table import WordVectors
@@ -37,6 +38,43 @@ def test_a_text_without_a_word_leaves_nothing_out(tmp_path):
     labelled = write_table(tmp_path / "test.tsv", [("pos", "!!! 😀"), ("neg", "@someone")])
     left_out = Decontamination.of_files([labelled], TOKENIZER)
     assert len(left_out) == 0 and not left_out.holds(TOKENIZER("???"))
+
+
+MARKED = [
+    "RT @amal: l film had zwin bzaf",
+    "Tom &amp; Jerry kanou khayb",
+    "good<br>film lyouma mzyan",
+    "awal cell hna dyal\ttani cell hna dyal",
+    "wa7ed zwin bzaf hna\njouj khayb walo hna",
+]
+
+
+def test_a_pool_has_no_text_that_it_cleans(tmp_path):
+    file = tmp_path / "t.json"
+    rows = [{"text": text, "label": "pos"} for text in (*MARKED, "hadi jomla 3adia")]
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    collected = tmp_path / "collected.txt"
+    collected.write_text("\n".join([*MARKED, "hadi jomla jdida"]) + "\n", encoding="utf-8")
+    pool = tmp_path / "pool.txt"
+    done = call_main("data", "pool", collected, "--leave-out", file, "--out", pool)
+    assert done.code == 0 and pool.read_text(encoding="utf-8") == "hadi jomla jdida\n"
+
+
+@pytest.mark.parametrize("text", MARKED)
+def test_a_text_is_known_in_parts_and_without_markup_on_either_side(text):
+    left_out = Decontamination([text], TOKENIZER)
+    forms = [text, cleaned(text), *parts(text), *map(cleaned, parts(text)), f"RT {text}"]
+    assert all(left_out.repeats(form, TOKENIZER(form)) for form in forms)
+    assert left_out.removed == len(forms)
+    assert not left_out.repeats("hadi jomla", TOKENIZER("hadi jomla"))
+    clean = Decontamination([cleaned(text)], TOKENIZER)
+    assert clean.repeats(text, TOKENIZER(text))
+
+
+def test_a_short_line_of_a_text_is_what_many_people_say():
+    left_out = Decontamination(["zwin bzaf\nhad lfilm 3jebni"], TOKENIZER)
+    found = [left_out.repeats(line, TOKENIZER(line)) for line in ("zwin bzaf", "had lfilm 3jebni")]
+    assert found == [False, True]
 
 
 @given(st.lists(st.sampled_from(["زوين", "3ajib", "😀", "!", "<url>", "..", "a1"])))

@@ -145,6 +145,25 @@ def test_other_counts_than_published_are_told(get):
     assert "train: 40 rows, where 41 are published" in got.notes
 
 
+@pytest.mark.parametrize("page", [b"1 <html> log in to the network\n", TRAIN[:600]])
+def test_a_page_in_place_of_a_file_without_a_hash_is_not_kept(get, server, tmp_path, page):
+    server.files["/tiny.train"] = page
+    with pytest.raises(DataError, match=r"train has \d+ rows?, expected 40 as published.*again"):
+        get()
+    assert kept(tmp_path) == ["tiny test"]
+    assert json.loads((tmp_path / "cache" / "sha256.json").read_text()) == {}
+    server.files["/tiny.train"] = TRAIN
+    assert len(get().parts["train"]) == 40
+
+
+def test_a_file_that_cannot_be_parsed_is_downloaded_again(get, server, tmp_path):
+    server.files["/tiny.train"] = b"\xff\xfe\x00" * 30
+    with pytest.raises(DataError):
+        get()
+    server.files["/tiny.train"] = TRAIN
+    assert len(get().parts["train"]) == 40
+
+
 @pytest.mark.parametrize("length", [True, False])
 def test_too_many_bytes(get, server, tmp_path, length):
     def endless(handler):

@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
@@ -205,6 +205,7 @@ def test_profiles_are_stable(text, profile):
 
 @settings(max_examples=300, deadline=None)
 @given(text=texts, names=st.sets(st.sampled_from(RULE_NAMES)))
+@example(text="\u0130\u0307\u0307", names={"lower"})
 def test_any_choice_of_rules_is_stable(text, names):
     normalize = Normalizer("none", enable=sorted(names))
     once = normalize(text)

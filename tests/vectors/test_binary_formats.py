@@ -204,6 +204,16 @@ def test_the_hash_of_gensim_files_is_that_of_the_arrays_beside_them_too(tmp_path
     assert read_vectors(tmp_path / "w.kv").sha256 != first
 
 
+@pytest.mark.parametrize("lengths", [(3, 2), (3, 0), (0, 0), (0, 3)])
+def test_gensim_files_of_fasttext_without_n_grams_or_from_length_0(tmp_path, lengths):
+    sizes = {"vector_size": 8, "min_n": lengths[0], "max_n": lengths[1], "bucket": 50}
+    model = gensim_models.FastText(SENTENCES, **sizes, min_count=1, epochs=1, workers=1, seed=1)
+    model.wv.save(str(tmp_path / "f.kv"))
+    read = read_vectors(tmp_path / "f.kv")
+    same_as_gensim(read, model.wv, unseen=["salamou"] if lengths[1] == 3 else [])
+    assert (read.subwords is not None) == (lengths == (0, 3))
+
+
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_gensim_files_of_each_pickle_protocol(tmp_path, fasttext, protocol):
     fasttext.wv.save(str(tmp_path / "f.kv"), pickle_protocol=protocol)

@@ -46,6 +46,18 @@ def test_a_long_line_is_read_in_pieces(monkeypatch, size):
     chunks = [text[start : start + size] for start in range(0, len(text), size)]
     pieces = [piece for piece in _lines(chunks) if piece]
     assert pieces == [b"ab", b"abcd", b"efgh", b"ij", b"abcd", b"abcd", b"ef"]
+    text = "شكك bc\ndef ab c\ncde€€€".encode()
+    chunks = [text[start : start + size] for start in range(0, len(text), size)]
+    pieces = ["شك", "ك ", "bc", "def ", "ab c", "cde", "€", "€", "€"]
+    assert [piece.decode() for piece in _lines(chunks)] == pieces
+
+
+def test_a_line_longer_than_a_piece_is_utf_8_all_the_same(tmp_path):
+    word = "كلب" * 10
+    (tmp_path / "long.txt").write_text(f"x {f'{word} ' * 60_000}\n", encoding="utf-8")
+    lines = Lines([tmp_path / "long.txt"])
+    assert {token for line in lines for token in line.split()} == {"x", word}
+    assert lines.notes == []
 
 
 @pytest.mark.parametrize("text", ["zwin bzaf had lfilm", "zwin bzaf " * 60])
