@@ -23,6 +23,7 @@ from superconext.cli.options import (
     THREADS,
     echo_json,
     echo_notes,
+    missing,
     out_file,
     quiet_option,
     reading_flags,
@@ -78,8 +79,8 @@ def refuse_swapped(runs: Sequence[str], file: str | None) -> None:
 
 
 @click.command(short_help="Score one or several runs on a labelled file.")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.argument("file")
+@click.argument("runs", metavar="RUN...", nargs=-1)
+@click.argument("file", metavar="FILE", required=False)
 @COLUMNS
 @READING
 @JSON
@@ -87,7 +88,7 @@ def refuse_swapped(runs: Sequence[str], file: str | None) -> None:
 @THREADS
 def evaluate(
     runs: tuple[str, ...],
-    file: str,
+    file: str | None,
     text_column: str | None,
     label_column: str | None,
     reading: dict[str, Any],
@@ -108,6 +109,12 @@ def evaluate(
     from superconext.data.reading import read_labelled
     from superconext.report.table import class_table, render, score_rows, script_table
 
+    if file is None or not runs:
+        context = click.get_current_context()
+        if file is None or Path(file).is_file():
+            raise missing(context, "runs", *["file"] * (file is None), beside=("file",))
+        context.params |= {"runs": file, "file": None}  # click gives the last argument to FILE
+        raise missing(context, "file", beside=("runs",))
     refuse_swapped(runs, file)
     models = [load_any(run, threads) for run in runs]
     known = models[0].known

@@ -342,7 +342,8 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
     """
 
     def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`, which may have weights.
+        """Accuracy, from 0 to 1, of what `predict` gives for texts `[N]`, blank ones too, with true
+        labels `[N]`, which may have weights.
 
         Raises DataError for labels that `fit` refuses, or of another kind than the classes.
         """

@@ -126,7 +126,8 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
         else:
             array = np.array(array.tolist())
             if array.dtype.kind == "O":
-                raise _beyond_64_bits(array[0])
+                huge = [label for label in array.tolist() if not -(2**63) <= label < 2**64]
+                raise _beyond_64_bits((huge or array.tolist())[0])
     if array.dtype.kind == "f":
         if np.isnan(array).any():
             missing = int(np.isnan(array).argmax())
@@ -138,6 +139,11 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
             )
         if (large := np.abs(array) >= 2.0**63).any():
             raise _beyond_64_bits(array[large][0])
+        if (large := np.abs(array) >= 2.0**53).any() and _merged(given, array):
+            raise DataError(
+                f"found whole numbers such as {array[large][0]:.0f} of several types, which become "
+                "equal as floats; expected one type: convert them, such as with str"
+            )
         array = array + array.dtype.type(0)  # -0.0 is the class 0.0
     if array.dtype.kind == "T":
         array = np.array(array.tolist(), dtype=str)
@@ -181,6 +187,11 @@ def _beyond_64_bits(label: Any) -> DataError:
         f"found the label {label}, a number beyond 64 bits; expected smaller ones or text: convert "
         "them, such as with str"
     )
+
+
+def _merged(labels: Any, array: np.ndarray) -> bool:
+    """Whether labels that differ are equal in the array that numpy made of them."""
+    return len(set(np.asarray(labels, dtype=object).ravel().tolist())) > len(set(array.tolist()))
 
 
 def _plain(labels: list[Any]) -> list[Any]:
@@ -409,7 +420,7 @@ class LoadedClassifier(PredictMixin):
         return zeros_for_blank(texts, self._model().features(texts))
 
     def score(self, X: Iterable[str], y: Iterable[Any]) -> float:
-        """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`.
+        """Accuracy, from 0 to 1, of what `predict` gives for texts `[N]` with true labels `[N]`.
 
         Raises DataError where there is not a label of the classes' type for each text.
         """

@@ -132,6 +132,14 @@ def test_all_that_is_missing_is_named_at_once(call):
     said = call("suggest")
     assert said.code == 2 and "Missing argument 'RUN'; missing argument 'UNLABELLED';" in said.err
     assert said.err.endswith(" suggest runs/mine rows.csv\n")
+    said = call("evaluate")
+    assert said.code == 2 and "Missing argument 'RUN'; missing argument 'FILE';" in said.err
+    said = call("evaluate", "my run")
+    assert said.code == 2 and "Missing argument 'FILE'; expected" in said.err
+    assert said.err.endswith(" evaluate 'my run' rows.csv\n") and "'RUN'" not in said.err
+    said = call("evaluate", __file__)
+    assert said.code == 2 and "Missing argument 'RUN'; expected" in said.err
+    assert said.err.endswith(f" evaluate runs/mine {__file__}\n")
     said = call("sample")
     assert said.code == 2 and "Missing argument 'DIR'; expected, for example: " in said.err
     said = call("embed", "run")

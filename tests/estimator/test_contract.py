@@ -25,6 +25,7 @@ import superconext
 from superconext import SuperConTextClassifier, SuperConTextEncoder
 from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.core.progress import Progress
+from superconext.estimator.loading import check_labels
 from superconext.training.callbacks import Callback, EarlyStopping
 from superconext.training.pretraining.language_model import Settings
 from superconext.training.pretraining.make import PretrainRequest, pretrain
@@ -596,6 +597,24 @@ def test_text_of_numpys_own_kind_is_a_label_and_a_number_beyond_64_bits_none():
     for huge in (np.array([2**70, 3] * 12, dtype=object), [1e22, 3.0] * 12, [np.inf, 3.0] * 12):
         with pytest.raises(DataError, match="beyond 64 bits"):
             SuperConTextClassifier(**TINY).fit(TEXTS, huge)
+    with pytest.raises(DataError, match=f"found the label {2**70}, a number beyond"):
+        check_labels([1, 2**70, 2], 3, "x")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [2**60, 2**60 + 1, 5.0],
+        [np.uint64(2**60), np.uint64(2**60 + 1), np.int64(5)],
+        np.array([2**53 + 1, 2.0**53, 1], dtype=object),
+    ],
+)
+def test_whole_numbers_that_become_equal_as_floats_are_refused(labels):
+    with pytest.raises(DataError, match="become equal as floats; expected one type"):
+        check_labels(labels, 3, "x")
+    alike = [2.0**60, 2**60, 3]
+    assert len(set(check_labels(alike, 3, "x").tolist())) == 2
+    assert len(set(check_labels([2**60, 2**60 + 1, 5], 3, "x").tolist())) == 3
 
 
 def test_zero_is_one_class_whatever_its_sign():
