@@ -36,6 +36,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SAMPLE = 1 << 16  # bytes that are guessed on
+_HEAD = 1 << 10  # bytes in which two of five are NUL where the file is UTF-16
 _ALEF = b"\xc7"  # in windows-1256 and iso-8859-6
 _FREQUENT = frozenset("اليمونرت")  # more than half of the letters of Arabic
 _WITH_LATIN = re.compile(rb"[\xc0-\xff]*[A-Za-z][A-Za-z\xc0-\xff]*")
@@ -315,7 +316,9 @@ class OpenFile:
         where = f"{self.name}, line {number}"
         if b"\0" in raw:
             mend = "save the file as UTF-8, or an old workbook (.xls) as .xlsx"
-            if len(raw) <= 2 * raw.count(0) + 2 and self.asked != UNNAMED:
+            head = self.first[:_HEAD]
+            wide = len(raw) <= 2 * raw.count(0) + 2 and 5 * head.count(0) >= 2 * len(head)
+            if wide and self.asked != UNNAMED:
                 kind = "le" if raw.index(0) % 2 else "be"
                 mend = f"give --encoding utf-16-{kind}, which it seems to be in"
             return DataError(f"{where}: found a NUL byte, expected text: {mend}")

@@ -102,7 +102,8 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
         _refuse_mixture(given)
         given = _plain(given)
     try:
-        array = np.asarray(given)
+        whole = isinstance(given, list) and any(map(_ends_in_nul, given))
+        array = np.asarray(given, dtype=object if whole else None)
     except ValueError:
         raise DataError(
             "found lists of labels of different lengths; y should be a 1d array with one label for "
@@ -187,6 +188,11 @@ def _beyond_64_bits(label: Any) -> DataError:
         f"found the label {label}, a number beyond 64 bits; expected smaller ones or text: convert "
         "them, such as with str"
     )
+
+
+def _ends_in_nul(label: Any) -> bool:
+    """Whether a label is text of which numpy's own kind would lose the end."""
+    return isinstance(label, str) and label.endswith("\0")
 
 
 def _merged(labels: Any, array: np.ndarray) -> bool:
@@ -365,18 +371,26 @@ def load_classifier(path: str | Path) -> LoadedClassifier:
             from superconext.export.hub import cached
 
         with cached(path) as copy:
-            return load_classifier(copy)
+            try:
+                return _classifier(copy, path)
+            except RunError as error:  # which names a folder that is gone by then
+                raise RunError(str(error).replace(str(copy), path)) from error
+    return _classifier(Path(path), str(path))
+
+
+def _classifier(run: Path, name: str) -> LoadedClassifier:
+    """The classifier of a run folder; name: what its user calls it."""
     from superconext.runs.manifest import load_run, unfinished
 
-    model, manifest = load_run(Path(path))
+    model, manifest = load_run(run)
     try:
         classes = typed_labels(model.classes, manifest.get("label_type", "str"))
     except ValueError as error:
         raise RunError(
             f"manifest.json: {error}; expected the manifest as it was written: copy the run again"
         ) from None
-    if told := unfinished(Path(path), manifest):
-        warnings.warn(told, stacklevel=3)
+    if told := unfinished(run, manifest):
+        warnings.warn(told.replace(str(run), name, 1), stacklevel=4)
     names = ("status", "epochs", "planned_epochs")
     status = {name: manifest[name] for name in names if name in manifest}
     return LoadedClassifier(model, classes, status)

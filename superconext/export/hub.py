@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
-from superconext.core.files import new_folder
+from superconext.core.files import new_folder, shell_word
 from superconext.runs.folder import SEEN, load_model
 from superconext.runs.manifest import plain_file, read_manifest
 
@@ -79,7 +79,12 @@ def push(
     """
     name, revision = _one_revision(name, revision)
     folder = Path(folder)
-    load_model(folder)  # what others cannot load is not pushed
+    model = load_model(folder)  # what others cannot load is not pushed
+    if any(one.standing_alone(model.config)[0] is not one for one in model.encoders):
+        raise RunError(
+            f"{folder}: found adapters of a model that others lack; expected a run with all its "
+            f"weights: superconext export {shell_word(folder)} --out NEW, then push NEW"
+        )
     hub = _library("Pushing to the Hub")
     if hub.get_token() is None:
         raise RunError(

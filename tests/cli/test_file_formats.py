@@ -200,6 +200,12 @@ def test_wide_encodings_with_a_mark(tmp_path, codec):
     assert "line" in refused(write(tmp_path / "y.csv", data[:-1]))
 
 
+def test_a_nul_alone_on_a_line_of_utf_8_is_no_wide_encoding(tmp_path):
+    text = table(";").replace("\n", "\n\0\n", 1)
+    line = refused(write(tmp_path / "x.csv", text))
+    assert "line 2: found a NUL byte, expected text: save the file as UTF-8" in line
+
+
 @pytest.mark.parametrize("codec", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("end", ["le", "be"])
 def test_wide_encodings_without_a_mark_are_named(tmp_path, codec, end):

@@ -17,6 +17,7 @@ from superconext import SuperConTextClassifier
 from superconext.config.parameters import resolve
 from superconext.core.errors import RunError
 from superconext.data.dataset import Dataset
+from superconext.export.hub import push
 from superconext.fitting.fit import fit_model
 from tests.cli.conftest import call_main, write_table
 from tests.encoders.test_transformer import ONE_EPOCH, Stop
@@ -105,6 +106,12 @@ def test_an_exported_run_needs_no_model_beside_it(model, tmp_path):
     outcome = call_main("predict", alone, "--proba", "--quiet", stdin=texts)
     assert outcome.code == 0, outcome.err
     assert expected and outcome.out == expected
+
+
+def test_adapters_alone_are_not_pushed(model, tmp_path):
+    SuperConTextClassifier(**ADAPTED, model=model).fit(TEXTS, LABELS).save(tmp_path / "run")
+    with pytest.raises(RunError, match=r"found adapters .*superconext export \S+ --out NEW, then"):
+        push(tmp_path / "run", "me/adapted")
 
 
 def test_a_run_of_a_model_beside_it_opens_from_anywhere(model, tmp_path, monkeypatch):

@@ -601,6 +601,11 @@ def test_text_of_numpys_own_kind_is_a_label_and_a_number_beyond_64_bits_none():
         check_labels([1, 2**70, 2], 3, "x")
 
 
+def test_a_label_that_ends_in_nul_is_another():
+    for kind in (list, lambda labels: np.array(labels, dtype=object)):
+        assert check_labels(kind(["a", "a\0", "b"]), 3, "x").tolist() == ["a", "a\0", "b"]
+
+
 @pytest.mark.parametrize(
     "labels",
     [

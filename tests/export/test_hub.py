@@ -141,7 +141,7 @@ def test_the_hashes_are_checked_as_in_a_local_folder(hub, run, tmp_path):
     with pytest.raises(RunError, match=rf"^{NAME}/config.toml: "):
         pull(NAME, tmp_path / "down")
     assert not (tmp_path / "down").exists()
-    with pytest.raises(RunError, match="not what the manifest lists"):
+    with pytest.raises(RunError, match=rf"^hf://{NAME}/config.toml: .*not what the manifest lists"):
         superconext.load(f"hf://{NAME}")
 
 

@@ -82,7 +82,8 @@ def test_the_command_line_takes_it_from_the_environment_and_from_nowhere_else(pl
     assert answers[0] == answers[1] != ""
     exported = run(place, "-m", "superconext", "export", "run", "--out", "lean")
     assert exported.returncode == 0, exported.stderr
-    assert run(place, *PREDICT[:3], "lean", *PREDICT[4:]).stdout == answers[0]
+    for code in ({}, known):  # what was saved without the code opens with it too
+        assert run(place, *PREDICT[:3], "lean", *PREDICT[4:], **code).stdout == answers[0]
     scores = run(place, "-m", "superconext", "evaluate", "run", "train.tsv")
     assert scores.returncode == 0 and "own rule" not in scores.stdout
     assert load_model(place / "run").objectives == []
