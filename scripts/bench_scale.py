@@ -90,10 +90,10 @@ def stage_tokenise(path: Path, home: Path) -> dict:
     first, *blocks = islice(RowStream(path).large_blocks(), 9)
     tokenizer = Tokenizer(Normalizer("arabic"))
     size = sum(len(text.encode()) for block in blocks for text in block.texts) / 1e6
-    tokenise_block(tokenizer, first.texts)  # whose words it then remembers
+    tokenise_block(tokenizer, tokenizer, first.texts)  # whose words it then remembers
     started = time.perf_counter()
     for block in blocks:
-        tokenise_block(tokenizer, block.texts)
+        tokenise_block(tokenizer, tokenizer, block.texts)
     limit = processors() * size / (time.perf_counter() - started)
     rows, seconds = tokenised(path, home)
     speed = path.stat().st_size / 1e6 / seconds

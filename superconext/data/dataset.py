@@ -83,7 +83,7 @@ class Dataset:
 
     def repeats_of(self, texts: Sequence[str]) -> int:
         """How many of the texts are in this data set: by `duplicates.text_keys`, of rows on disk by
-        their tokens."""
+        the words of these."""
         if self.on_disk is not None:
             return self.on_disk.has(texts)
         keys, _ = text_keys({"own": self.texts, "other": texts})

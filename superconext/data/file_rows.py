@@ -47,7 +47,7 @@ from superconext.core.files import (
     write_json,
 )
 from superconext.core.process import processors
-from superconext.data.duplicates import SeenTexts, key_of_words, text_hashes, told_several
+from superconext.data.duplicates import key_of_words, text_hashes, told_several
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
 from superconext.data.splits import FLOOR, quotas
@@ -58,7 +58,7 @@ from superconext.text.tokenize import Tokenizer, Vocabulary
 _AHEAD = 4
 
 #: Changes with what a store holds.
-_STORE = 3
+_STORE = 4
 
 #: What reading a store that is not there, or damaged, may raise.
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
@@ -67,8 +67,9 @@ _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
 Tokenised = tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
 
 
-def tokenise_block(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokenised:
-    """(distinct words, ids of all tokens among them int32, tokens of each text int32, hashes)."""
+def tokenise_block(tokenizer: Tokenizer, keys: Tokenizer, texts: Sequence[str]) -> Tokenised:
+    """(distinct words, ids of all tokens among them int32, tokens of each text int32, hashes of the
+    texts by the words that `keys` cuts)."""
     index: dict[str, int] = {}
     pieces = tokenizer.pieces(texts)
     # Pieces come in the order of the text, so words are numbered as they first come in it.
@@ -77,16 +78,25 @@ def tokenise_block(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokenised:
         dtype=np.int32,
     )
     chosen, edges = pieces.spread()
-    keys = list(map(key_of_words, texts, pieces.lists()))
-    return list(index), ids[chosen], np.diff(edges).astype(np.int32), text_hashes(keys)
+    hashes = _hashes_of(texts, pieces.lists() if keys is tokenizer else keys.many(texts))
+    return list(index), ids[chosen], np.diff(edges).astype(np.int32), hashes
+
+
+def _hashes_of(texts: Sequence[str], words: Iterable[Sequence[str]]) -> np.ndarray:
+    return text_hashes(list(map(key_of_words, texts, words)))
 
 
 def tokenise_file(
-    stream: RowStream, tokenizer: Tokenizer, folder: Path, jobs: int | None = None
+    stream: RowStream,
+    tokenizer: Tokenizer,
+    folder: Path,
+    jobs: int | None = None,
+    keys: Tokenizer | None = None,
 ) -> Iterator[int]:
     """Write what the head of this module lists into `folder`; gives out the rows done so far.
 
     Args:
+        keys: cuts the words by which texts are copies of one another; None: the same.
         jobs: processes; by default as many as there are processors.
 
     The files do not depend on `jobs`. Raises DataError as the stream does.
@@ -96,14 +106,15 @@ def tokenise_file(
     classes: dict[str, int] = {}
     lengths, labels, lines, hashes = array("i"), array("i"), array("q"), array("Q")
     with (folder / "tokens.bin").open("wb") as tokens:
-        for block, (words, ids, sizes, keys) in _tokenised(stream.large_blocks(), tokenizer, jobs):
+        cut = tokenizer, keys or tokenizer
+        for block, (words, ids, sizes, own) in _tokenised(stream.large_blocks(), *cut, jobs):
             there = np.array([index.setdefault(word, len(index)) for word in words], dtype=np.int32)
             if len(index) > len(counts):
                 counts = np.concatenate([counts, np.zeros(len(index), dtype=np.int64)])
             counts[there] += np.bincount(ids, minlength=len(words))
             tokens.write(there[ids].data)  # unlike `tofile`, this says why it fails
             lengths.frombytes(sizes.tobytes())
-            hashes.frombytes(keys.tobytes())
+            hashes.frombytes(own.tobytes())
             lines.extend(block.lines)
             labels.extend([classes.setdefault(label, len(classes)) for label in block.labels])
             yield len(lines)
@@ -122,6 +133,7 @@ def tokenise_file(
         "classes": names,
         "notes": stream.notes,
         "tokenizer": tokenizer.to_dict(),
+        "keys": None if keys is None else keys.to_dict(),
         "files": _hashes(folder),
     }
     write_json(folder / "rows.json", {**facts, "itself": _hash_of(facts)})
@@ -144,7 +156,7 @@ def _check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
 
 
 def _tokenised(
-    blocks: Iterable[Block], tokenizer: Tokenizer, jobs: int | None
+    blocks: Iterable[Block], tokenizer: Tokenizer, keys: Tokenizer, jobs: int | None
 ) -> Iterator[tuple[Block, Tokenised]]:
     """Each block with its tokens, in order."""
     jobs = processors() if jobs is None else jobs
@@ -152,25 +164,26 @@ def _tokenised(
     first = list(islice(blocks, 2))
     if jobs == 1 or len(first) < 2:  # processes would cost more than they gain
         for block in chain(first, blocks):
-            yield block, tokenise_block(tokenizer, block.texts)
+            yield block, tokenise_block(tokenizer, keys, block.texts)
         return
     from joblib import Parallel, delayed
 
     blocks = chain(first, blocks)
     work, facts = delayed(_tokenise_there), json.dumps(tokenizer.to_dict())
+    facts_of_keys = None if keys is tokenizer else json.dumps(keys.to_dict())
     with Parallel(n_jobs=jobs, return_as="generator", batch_size=1) as parallel:
         # Some blocks at a time, so that neither texts nor tokens pile up.
         while some := list(islice(blocks, _AHEAD * jobs)):
-            found = parallel(work(facts, block.texts) for block in some)
+            found = parallel(work(facts, facts_of_keys, block.texts) for block in some)
             yield from zip(some, found, strict=True)
 
 
-def _tokenise_there(facts: str, texts: Sequence[str]) -> Tokenised:
+def _tokenise_there(facts: str, of_keys: str | None, texts: Sequence[str]) -> Tokenised:
     """`tokenise_block` in a process that remembers the words of the blocks before."""
-    return tokenise_block(_tokenizer(facts), texts)
+    return tokenise_block(_tokenizer(facts), _tokenizer(of_keys or facts), texts)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _tokenizer(facts: str) -> Tokenizer:
     return Tokenizer.from_dict(json.loads(facts))
 
@@ -194,6 +207,7 @@ class FileRows:
         self.classes: list[str] = facts["classes"]
         self.notes: list[str] = facts["notes"]
         self.tokenizer = Tokenizer.from_dict(facts["tokenizer"])
+        self.keys = Tokenizer.from_dict(facts["keys"]) if facts["keys"] else self.tokenizer
         self.counts = self._array("counts")
         self.tokens = IdFile(folder / "tokens.bin")
         offsets, labels = self._array("offsets", "r"), self._array("labels", "r")
@@ -225,6 +239,10 @@ class FileRows:
         """The distinct words, in the order in which they first came."""
         found: list[str] = json.loads((self.folder / "words.json").read_text(encoding="utf-8"))
         return found
+
+    def hashes(self) -> np.ndarray:
+        """Of the texts, uint64 `[N]`: copies have one."""
+        return self._array("texts")
 
     def told_conflicting(self) -> str:
         """As `duplicates.told_conflicting` tells it."""
@@ -305,10 +323,9 @@ class TrainingRows:
             yield from (tokens[end - size : end] for size, end in zip(sizes, ends, strict=True))
 
     def has(self, texts: Sequence[str]) -> int:
-        """How many of the texts have the tokens of one of these rows, not counting texts of none
-        but placeholders."""
-        found = SeenTexts.of({"train": self}).split_of(self.tokenizer.many(texts))
-        return len(texts) - found.count(None)
+        """How many of the texts are copies of one of these rows."""
+        hashes = _hashes_of(texts, self.source.keys.many(texts))
+        return int(np.isin(hashes, self.source.hashes()[self.rows]).sum())
 
     def _read(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Ids of the source's words in some rows at a time, and how many each row has."""
@@ -362,6 +379,7 @@ def tokenised_rows(
     advance: Callable[[int], None] = lambda done: None,
     jobs: int | None = None,
     reading: Mapping[str, Any] = MappingProxyType({}),
+    keys: Tokenizer | None = None,
 ) -> FileRows:
     """The rows of a file, out of the folder `home` if they were tokenised before.
 
@@ -372,6 +390,7 @@ def tokenised_rows(
         advance: called with the rows done so far.
         jobs: processes; by default as many as there are processors.
         reading: as `read_labelled` takes it.
+        keys: as in `tokenise_file`.
 
     Raises DataError for rows that cannot be read, OSError where the store cannot be written.
     """
@@ -379,11 +398,12 @@ def tokenised_rows(
     # A header that is said not to be there is another reading than one that is looked for.
     said = {name for name in reading if reading[name] or (name, reading[name]) == ("header", False)}
     facts += [[name, reading[name]] for name in sorted(said)]
+    facts.append(None if keys is None else keys.to_dict())
     name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def make(folder: Path) -> None:
         stream = RowStream(file, *columns, **reading)
-        for done in tokenise_file(stream, tokenizer, folder, jobs):
+        for done in tokenise_file(stream, tokenizer, folder, jobs, keys):
             advance(done)
 
     place = home / "tokens" / name[:32]

@@ -6,8 +6,9 @@ models are pretrained and published; the token states are the text's own.
 
 With class tokens it is [CLS] label_1 .. label_C [SEP] text [SEP], as in DualCL: trained input
 vectors at the labels' places. They stand at the same position as [CLS], where the model has
-positions, so that their order says nothing; the text then begins at the position after [SEP], and
-has the second token type where the model has two.
+positions, so that their order says nothing; where it still does, as by relative positions (MPNet,
+DeBERTa), training draws the order of each text anew. The text then begins at the position after
+[SEP], and has the second token type where the model has two.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Options(CheckedOptions):
     layer: int = parameter(
         -1, "Layer whose states are read, 0 for the input vectors; -1: the last one.", low=-1
     )
-    warmup: float = parameter(
+    warmup_ratio: float = parameter(
         0.1,
         "Share of the steps over which learning rates rise; over the others they fall to 0.",
         low=0,
@@ -147,6 +148,7 @@ class TransformerEncoder(Encoder):
         self.language_head: tuple[nn.Module, ...] = ()
         self.pad, self.mask_id = architecture.pad_token_id or 0, indexer.mask
         self.class_rows: nn.Parameter | None = None
+        self._reads_order: bool | None = None  # of class tokens; None: not tried yet
         self.before = [*indexer.prefix]
         self.behind = [*indexer.suffix]
         if class_tokens:
@@ -192,6 +194,11 @@ class TransformerEncoder(Encoder):
                 "they are written; expected none: leave it out"
             )
         lora = _options(config).lora
+        if lora and _options(config).layer == 0:
+            raise ConfigError(
+                f"options: lora = {lora} with layer = 0, below which there is no linear layer to "
+                "adapt; expected a higher layer: leave one of them out"
+            )
         if lora and config.freeze:
             raise ConfigError(
                 f"options: lora = {lora} with freeze, which trains nothing; expected one of them: "
@@ -370,7 +377,7 @@ class TransformerEncoder(Encoder):
         return [{"params": own, "lr": rate, "decay": d} for (rate, d), own in groups.items()]
 
     def rate(self, done: float) -> float:
-        warmup = self.options.warmup
+        warmup = self.options.warmup_ratio
         return min(
             done / warmup if warmup else 1.0, (1 - done) / (1 - warmup) if warmup < 1 else 1.0
         )
@@ -449,7 +456,9 @@ class TransformerEncoder(Encoder):
             return EncoderOutput.of_sentences(torch.from_numpy(vectors).to(ids.device))
         return self._read(ids, lengths)
 
-    def _read(self, ids: Tensor, lengths: Tensor) -> EncoderOutput:
+    def _read(self, ids: Tensor, lengths: Tensor, order: Tensor | None = None) -> EncoderOutput:
+        """order: of the classes whose tokens stand there one after another, `[N, C]`; None: drawn
+        in training where it matters, else by their numbers."""
         texts, width = ids.shape
         front, back = len(self.before), len(self.behind)
         mask = torch.arange(width, device=ids.device) < lengths[:, None]
@@ -468,20 +477,45 @@ class TransformerEncoder(Encoder):
         if self.class_rows is not None:
             last = front - back
             first = last - self.class_tokens
-            given = self._with_classes(whole, first, last)
+            if order is None and self.training and self._order_matters():
+                order = torch.rand(texts, self.class_tokens, device=ids.device).argsort(dim=1)
+            given = self._with_classes(whole, first, last, order)
         states = self._states(given, read)
         pooled = read & ((columns < first) | (columns >= last))
         classes = states[:, first:last] if self.class_rows is not None else None
+        if classes is not None and order is not None:
+            classes = classes.gather(1, order.argsort(dim=1).unsqueeze(2).expand_as(classes))
         sentence = states[:, 0] if self.pooling == "cls" else POOLING[self.pooling](states, pooled)
         if self.options.unit:
             sentence = self.sentence_size**0.5 * nn.functional.normalize(sentence)
         return EncoderOutput(states[:, front : front + width], mask, sentence, classes)
 
-    def _with_classes(self, whole: Tensor, first: int, last: int) -> dict[str, Any]:
+    @torch.no_grad()
+    def _order_matters(self) -> bool:
+        """Whether a class's state depends on where its token stands among the others."""
+        if self._reads_order is None:
+            assert self.class_rows is not None
+            self.eval()
+            ids = torch.full((1, 1), self.mask_id, device=self.class_rows.device)
+            order = torch.arange(self.class_tokens, device=ids.device)[None]
+            one, other = (
+                self._read(ids, torch.ones_like(ids[0]), places).class_states
+                for places in (order, order.flip(1))
+            )
+            assert one is not None and other is not None
+            least = 1e-4 * float(one.abs().max())
+            self._reads_order = not torch.allclose(one, other, rtol=0, atol=least)
+            self.train()
+        return self._reads_order
+
+    def _with_classes(
+        self, whole: Tensor, first: int, last: int, order: Tensor | None
+    ) -> dict[str, Any]:
         """The model's input with the class tokens at the columns from `first` to `last`."""
         assert self.class_rows is not None
         vectors = self._words(whole)
-        rows = self.class_rows.to(vectors.dtype).expand(whole.shape[0], -1, -1)
+        rows = self.class_rows.to(vectors.dtype)
+        rows = rows.expand(whole.shape[0], -1, -1) if order is None else rows[order]
         vectors = torch.cat([vectors[:, :first], rows, vectors[:, last:]], dim=1)
         given: dict[str, Any] = {"inputs_embeds": vectors}
         columns = torch.arange(whole.shape[1], device=whole.device)

@@ -90,10 +90,19 @@ def side_by_side(
 
 
 def _results(parallel: Any, work: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Any]:
+    from concurrent.futures.process import BrokenProcessPool
+
     from joblib import delayed
 
-    with closing(parallel(delayed(work)(*task) for task in tasks)) as results:
-        yield from results
+    try:
+        with closing(parallel(delayed(work)(*task) for task in tasks)) as results:
+            yield from results
+    except BrokenProcessPool:  # as joblib's error for a killed worker is
+        raise RunError(
+            "found a worker process that was ended from outside, often for lack of memory; "
+            "expected it to finish: repeat the command, which keeps the fits that are done, "
+            "perhaps with fewer --jobs"
+        ) from None
 
 
 @contextmanager

@@ -182,6 +182,16 @@ class Objective(nn.Module):
         ConfigError for an unknown or impossible option."""
         of_encoder = encoder_class(config.encoder).options_type
         own = other_options(config.options, of_encoder)
+        names = [{field.name for field in fields(one)} for one in (cls.options_type, of_encoder)]
+        for name in sorted(names[0] & names[1]):
+            ours = cls.__module__.startswith(_OURS)
+            culprit: type = encoder_class(config.encoder) if ours else cls
+            raise own_fault(
+                culprit,
+                f"the option {name!r}, which encoder {config.encoder!r} and objective "
+                f"{config.objective!r} both have",
+                "another name",
+            )
         if own and cls.options_type is CheckedOptions and not cls.__module__.startswith(_OURS):
             raise own_fault(cls, f"no options_type for {own}", "a dataclass with these fields")
         also = [field.name for field in fields(of_encoder)]

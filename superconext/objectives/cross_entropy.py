@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from superconext.config.parameters import Config, parameter
 from superconext.core.errors import ConfigError, TrainingError
+from superconext.encoders import encoder_class
 from superconext.encoders.base import EncoderOutput
 from superconext.objectives.base import (
     Batch,
@@ -218,7 +219,14 @@ class CECL(CrossEntropy):
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> CECL:
         """Raises ConfigError where nothing is random: two views would be the same vectors."""
-        if config.dropout == 0 and config.word_dropout == 0:
+        unread = encoder_class(config.encoder).unread
+        if {"dropout", "word_dropout"} <= unread:
+            raise ConfigError(
+                f"encoder = {config.encoder!r}: objective ce_cl contrasts two dropout views, and "
+                "this encoder has no dropout; expected one that has, such as 'bilstm': use another "
+                "encoder or objective"
+            )
+        if all(getattr(config, name) == 0 for name in {"dropout", "word_dropout"} - unread):
             raise ConfigError(
                 "dropout = 0: objective ce_cl contrasts two dropout views and finds them equal; "
                 "expected dropout or word_dropout above 0, such as dropout = 0.2"

@@ -68,8 +68,8 @@ class Miner:
     level: see mode.
     warmup: share of the epochs in which every negative is kept.
     max_similarity: negatives above this cosine are dropped as probable label noise.
-    fallback: an anchor that keeps none takes its "hardest", takes "all", or is left
-        out ("skip"). The hardest keeps the loss finite once classes are apart.
+    fallback: an anchor that keeps none takes its "hardest" that is not dropped so, takes "all"
+        such, or is left out ("skip"). The hardest keeps the loss finite once classes are apart.
     """
 
     mode: str = "none"
@@ -150,8 +150,10 @@ class Miner:
             return kept
         rows = torch.nonzero(empty)[:, 0]
         some = torch.ones_like(kept[rows]) if negative is None else negative[rows]
+        if self.max_similarity < 1.0:
+            some = some & (cosine[rows] <= self.max_similarity)
         if self.fallback == "hardest":
-            some = _row_top(_negatives_only(cosine[rows], some), torch.ones_like(rows))
+            some = _row_top(_negatives_only(cosine[rows], some), some.any(dim=1).to(rows.dtype))
         return kept.index_copy(0, rows, some)
 
 
@@ -237,7 +239,8 @@ class Options(CheckedOptions):
     )
     mining_fallback: str = parameter(
         "hardest",
-        "An anchor left without a negative uses its hardest one, all, or is skipped.",
+        "An anchor left without a negative uses its hardest one, all, or is skipped; "
+        "mining_max_similarity still holds.",
         choices=("hardest", "all", "skip"),
     )
 

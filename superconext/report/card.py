@@ -100,6 +100,7 @@ def render_card(facts: Mapping[str, Any], figures: Sequence[str] = ()) -> str:
         # A JSON string is a YAML scalar that nothing inside can end.
         "tags": [json.dumps(tag, ensure_ascii=False) for tag in tags],
         "encoder": _encoder(facts["encoder"]),
+        "sample": _sample(facts),
         "several": facts["members"] if (facts["members"] or 1) > 1 else None,
         "model_name": json.dumps(
             "superconext, "
@@ -286,6 +287,12 @@ def _data(data: Mapping[str, Any]) -> dict[str, str]:
         "files": _table(rows, "split", "file", "rows", "SHA-256"),
         "class_rows": _table(of_classes, "class", *counts),
     }
+
+
+def _sample(facts: Mapping[str, Any]) -> int | None:
+    """Training rows that stand for all, of a file larger than memory; None of any other."""
+    judged, whole = _count(facts["train"]), facts["data"]["train"]["rows"]
+    return int(judged) if judged and whole and judged < whole else None
 
 
 def _file_name(path: str | None) -> str | None:

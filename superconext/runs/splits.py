@@ -56,6 +56,8 @@ from superconext.fitting.preprocess import make_tokenizer
 from superconext.fitting.recipes import DEV_ROWS_THAT_DECIDE, flags_naming
 from superconext.fitting.stages import reads_dev
 from superconext.probe.base import FEWEST_DEV_ROWS
+from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.tokenize import Tokenizer
 from superconext.training.distributed import current_world
 
 #: Part of the reader's message on rows without a label.
@@ -337,6 +339,11 @@ def _read_train(
         return read_big(
             request.train, columns, config, request.store, share, progress, request.reading
         )
+    if request.store is not None:
+        progress.note(
+            f"store: {request.train} is no file, which alone is read in a stream; it is read into "
+            "memory"
+        )
     train = read(request.train)
     for line in check_training(train, request.reading.get("fold_label_case") is False):
         progress.warn(line)
@@ -378,6 +385,9 @@ def read_big(
     head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
     check_letters(head, path, stream.names)
     tokenizer = make_tokenizer(config, head)
+    # Copies are told by the rules that any run goes by, as in memory.
+    usual = Normalizer(choose_profile(head))
+    same = tokenizer.normalizer.rules == usual.rules and tokenizer.bridge is None
     home = Path(store) if store else cache_dir()
     progress.note(f"{path} is read in a stream; its tokens are kept in {home}")
     total = len(head) * Path(path).stat().st_size / max(sum(map(len, head)), 1)  # about
@@ -390,6 +400,7 @@ def read_big(
             home,
             lambda done: advance(min(done / total, 1.0)),
             reading=reading,
+            keys=None if same else Tokenizer(usual),
         )
     for note in rows.notes:
         progress.note(note, path)

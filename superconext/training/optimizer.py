@@ -170,7 +170,8 @@ class RowAdam(torch.optim.Adam):
                     parameter.grad = self._whole_gradient(parameter)
             if group.get("decay"):
                 moved = [p for p in group["params"] if p.grad is not None]
-                torch._foreach_mul_(moved, 1 - group["lr"] * group["decay"])
+                if moved:  # none of a layer above the one that is read
+                    torch._foreach_mul_(moved, 1 - group["lr"] * group["decay"])
         _plain("step")(self)
         for group, parameter, grad in sparse:
             if parameter.grad is None:

@@ -1,5 +1,6 @@
 """Closed standard streams, users without a home, and names that a shell would take apart."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from superconext.cli import main
 from superconext.core import files
 from tests.cli.conftest import environment
 
@@ -29,6 +31,27 @@ def test_a_closed_stream_is_an_empty_one(finished, tmp_path, which):
     said = closed(which, "predict", finished.folder, given=b"kan zwin\n")
     assert said.returncode == (which == "<&-")
     assert b"Traceback" not in said.stderr and b"not expected" not in said.stderr
+
+
+def test_an_unbuffered_output_that_takes_little_at_a_time_gets_all(monkeypatch):
+    class Small(io.RawIOBase):
+        taken = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            some = bytes(data)[:100]
+            Small.taken += some
+            return len(some)
+
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    whole = io.BytesIO()
+    for below in (whole, Small()):
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(below, "utf-8", write_through=True))
+        main(["train", "--help-all"])
+        sys.stdout.flush()
+    assert Small.taken == whole.getvalue() and len(Small.taken) > 5_000
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has other variables")

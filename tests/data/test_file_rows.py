@@ -68,6 +68,26 @@ WRITERS = {
 }
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_copies_are_told_by_the_usual_rules_whatever_the_run_goes_by(tmp_path, jobs):
+    """As in memory: letter case makes no other text, also where training reads it."""
+    path = tmp_path / "rows.tsv"
+    texts = [f"{word} {number} zwin" for number, word in enumerate(["khoya", "bzaf", "3la"] * 20)]
+    rows = [f"{'ab'[k % 2]}\t{text}" for k, text in enumerate(texts)]
+    rows += [row[:2] + row[2:].upper() for row in rows]
+    path.write_text("label\ttext\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    plain, usual = Tokenizer(Normalizer("none")), Tokenizer(Normalizer("latin"))
+    found = tokenised(path, tmp_path / "one", jobs, tokenizer=plain, keys=usual)
+    kept, held = found.hold_back(0.2, 0)
+    assert len(held) and {*(kept % len(texts))}.isdisjoint(held % len(texts))
+    training = TrainingRows(found, kept, np.arange(2))
+    asked = [texts[k].title() for k in (int(kept[0] % len(texts)), int(held[0] % len(texts)))]
+    assert training.has(asked) == 1
+    assert found.tokenizer.to_dict() == plain.to_dict()
+    others = tokenised(path, tmp_path / "one", tokenizer=plain)
+    assert TrainingRows(others, kept, np.arange(2)).has(asked) == 0
+
+
 @pytest.mark.parametrize("name", list(WRITERS))
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_stream_gives_what_the_reader_of_whole_files_gives(name, packed, tmp_path):

@@ -1,5 +1,7 @@
 """Pretrained transformers as encoders: their vectors, their training, and hostile files."""
 
+import dataclasses
+import itertools
 import json
 import re
 import shutil
@@ -15,6 +17,7 @@ import torch
 
 pytest.importorskip("transformers")
 
+import transformers
 from tokenizers import Tokenizer
 from transformers import (
     AutoModel,
@@ -32,9 +35,11 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.data.dataset import Dataset
 from superconext.data.token_store import build_store
+from superconext.encoders import ENCODERS, encoder_class
+from superconext.encoders.transformer import Options as TransformerOptions
 from superconext.encoders.transformer import TransformerEncoder
 from superconext.fitting.fit import fit_model
-from superconext.objectives.catalogue import OBJECTIVES
+from superconext.objectives.catalogue import OBJECTIVES, objective_class
 from superconext.probe.logistic_regression import DEFAULT_C, FROZEN_C
 from superconext.training.callbacks import Callback
 from superconext.training.trainer import decided
@@ -386,6 +391,38 @@ def test_class_tokens_stand_between_cls_and_the_text(model):
     assert torch.allclose(again.sentence, output.sentence, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["BertConfig", "MPNetConfig", "DebertaV2Config"])
+def test_class_tokens_are_shuffled_in_training_where_their_order_tells(name, tmp_path):
+    kind = getattr(transformers, name)
+    relative = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+    given = relative if name == "DebertaV2Config" else {}
+    folder = make_model(tmp_path / "model", kind, **given)
+    config = resolve({**ONE_EPOCH, "model": folder, "dropout": 0.0})
+    indexer = fit_model(Dataset(TEXTS, LABELS), replace_freeze(config)).model.indexer
+    encoder = TransformerEncoder.build(config, indexer, 3).eval()
+    store = indexer.store(["zwin bzaf", "khayb"])
+    rows = [*map(torch.from_numpy, store.pad(np.arange(2)))]
+    orders = torch.tensor([*itertools.permutations(range(3))])
+    with torch.no_grad():
+        alone = [encoder._read(*rows, order.expand(2, -1)).class_states for order in orders]
+        assert torch.allclose(alone[0], encoder(*rows).class_states, atol=1e-6), "in evaluation"
+        encoder.train()
+        encoder._order_matters()
+        states = torch.get_rng_state()
+        drawn = [encoder(*rows).class_states for _ in range(20)]
+        torch.set_rng_state(states)
+        assert torch.equal(encoder(*rows).class_states, drawn[0])
+    tells = name != "BertConfig"
+    assert encoder.training and encoder._order_matters() is tells
+    found = set()
+    for one in drawn:
+        for row in range(2):
+            near = [torch.allclose(one[row], other[row], atol=1e-5) for other in alone]
+            assert sum(near) == (1 if tells else 6)
+            found.add(near.index(True))
+    assert len(found) == (6 if tells else 1)
+
+
 def test_class_tokens_start_at_the_words_of_their_labels(model):
     config = resolve({**ONE_EPOCH, "model": model})
     prepared = fit_model(Dataset(TEXTS, LABELS), replace_freeze(config)).model
@@ -404,7 +441,7 @@ def replace_freeze(config):
 
 
 def test_rates_rise_fall_and_sink_with_the_layers(model):
-    options = "warmup=0.25,layer_decay=0.5,weight_decay=0.02,head_rate=0.3"
+    options = "warmup_ratio=0.25,layer_decay=0.5,weight_decay=0.02,head_rate=0.3"
     config = resolve({**ONE_EPOCH, "model": model, "options": options})
     indexer = fit_model(Dataset(TEXTS, LABELS), replace_freeze(config)).model.indexer
     encoder = TransformerEncoder.build(config, indexer)
@@ -417,6 +454,41 @@ def test_rates_rise_fall_and_sink_with_the_layers(model):
         assert settings[id(weight)] == (pytest.approx(rate), 0.02 if weight.ndim > 1 else 0.0), name
     assert [settings[id(p)] for p in head.parameters()] == [(0.3, 0.02), (0.3, 0.0)]
     assert [encoder.rate(done) for done in (0, 0.125, 0.25, 0.625, 1)] == [0, 0.5, 1, 0.5, 0]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"objective": "supcon", "options": "layer=1,layer_decay=0.9"},
+        {"objective": "cross_entropy", "options": "layer=0,layer_decay=0.9"},
+        {"objective": "supcon", "options": "layer=1,lora=2"},
+    ],
+)
+def test_layers_above_the_one_that_is_read_stay(given, model):
+    if "lora" in given["options"]:
+        pytest.importorskip("peft")
+    fitted = SuperConTextClassifier(**ONE_EPOCH, model=model, **given).fit(TEXTS, LABELS)
+    assert fitted.score(TEXTS, LABELS) > 0.4
+
+
+@pytest.mark.parametrize("encoder", ENCODERS.names())
+@pytest.mark.parametrize("objective", OBJECTIVES.names())
+def test_no_option_is_both_of_the_objective_and_of_the_encoder(encoder, objective):
+    kinds = encoder_class(encoder), objective_class(objective)
+    names = [{field.name for field in dataclasses.fields(one.options_type)} for one in kinds]
+    assert not names[0] & names[1]
+
+
+def test_an_own_objective_whose_option_the_encoder_has_is_refused(model, monkeypatch):
+    monkeypatch.setattr(OBJECTIVES, "_added", {})
+
+    class Taken(OBJECTIVES.get("cross_entropy")):
+        options_type = TransformerOptions
+
+    OBJECTIVES.register("taken", Taken)
+    given = {**ONE_EPOCH, "model": model, "objective": "taken"}
+    with pytest.raises(ConfigError, match=r"Taken.* found the option 'head_rate', which"):
+        SuperConTextClassifier(**given).fit(TEXTS, LABELS)
 
 
 def test_a_table_of_words_by_any_name_learns_slowest():
@@ -471,7 +543,8 @@ def test_a_resumed_training_is_the_same_to_the_bit(objective, model, tmp_path):
         ({"freeze": True, "finetune_epochs": 2}, "set finetune_epochs to 0"),
         ({"options": "revision=abc"}, "leave revision out"),
         ({"options": "layer=3"}, "expected at most 2"),
-        ({"options": "warmup=2"}, "at most 1"),
+        ({"options": "warmup_ratio=2"}, "at most 1"),
+        ({"options": "lora=2,layer=0"}, "no linear layer to adapt"),
         ({"options": "layr=1"}, "no option 'layr'"),
         ({"options": "lora=2", "freeze": True}, "leave the other out"),
         ({"model": "no/such/folder"}, "no such folder"),

@@ -42,6 +42,16 @@ def test_without_the_extra_it_is_named(monkeypatch):
         Workers(backend="dask", scheduler="tcp://localhost:1").check()
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_worker_is_told_as_one():
+    with pytest.raises(RunError, match=r"ended from outside.*repeat the command.*--jobs"):
+        list(parallel.side_by_side(_killed, [(k,) for k in range(2)], Workers(2), 1))
+
+
+def _killed(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @needs_dask
 def test_a_scheduler_that_does_not_answer(request_of, monkeypatch):
     monkeypatch.setattr(parallel, "_PATIENCE", "300ms")

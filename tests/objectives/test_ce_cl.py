@@ -83,6 +83,8 @@ def test_two_equal_views_are_refused():
     with pytest.raises(ConfigError, match=r"dropout = 0: .* contrasts two dropout views"):
         build("ce_cl", dropout=0.0, word_dropout=0.0)
     build("ce_cl", dropout=0.0, word_dropout=0.1)
+    with pytest.raises(ConfigError, match=r"encoder = 'mean': .*views, and this encoder has no"):
+        build("ce_cl", encoder="mean")
 
 
 def test_a_batch_without_second_view_is_refused():

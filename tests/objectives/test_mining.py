@@ -88,6 +88,22 @@ def test_uneven_numbers_of_negatives():
     assert kept.sum(dim=1).tolist() == [1, 1, 1, 1, 1, 3]
 
 
+@pytest.mark.parametrize(("mode", "level"), [("topk", 1), ("quantile", 0.3), ("threshold", 0.6)])
+def test_no_fallback_takes_what_is_too_similar(mode, level):
+    cosine = torch.tensor([[1.0, 0.97, 0.5, 0.3], [1.0, 0.97, 0.99, 0.96]])
+    negative = torch.tensor([[False, True, True, True]] * 2)
+    expected = {"hardest": [2], "all": [2, 3], "skip": []}
+    for fallback, columns in expected.items():
+        for mask in (negative, None):
+            kept, _ = Miner(mode, level, 0.0, 0.95, fallback).select(cosine, negative)
+            if mask is None:  # as where every row of a chunk is a negative
+                miner = Miner(mode, level, 0.0, 0.95, fallback)
+                kept = miner.choose(cosine[:, 1:], None, Tally())
+                kept = torch.cat([torch.zeros(2, 1, dtype=torch.bool), kept], dim=1)
+            assert kept[0].nonzero()[:, 0].tolist() == columns
+            assert not kept[1].any()
+
+
 @pytest.mark.parametrize("warmup", [0.0, 1 / 3, 0.5, 1.0])
 def test_warmup_is_a_share_of_the_epochs(warmup):
     miner = Miner("topk", 1, warmup)

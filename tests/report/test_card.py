@@ -537,6 +537,14 @@ def test_the_card_counts_encoders_and_names_the_second_stage():
     assert "\n3 sentence encoders (" in frozen and "that were not trained on the labels" in frozen
 
 
+def test_a_card_of_a_streamed_file_counts_the_sample():
+    train = {**METRICS["test"], "n": 1000}
+    card = render_card(changed(train=train))
+    assert "from all 1600 training rows; the linear probe and the baselines" in card
+    assert "fitted on 1000 of them" in card
+    assert "training rows; the linear" not in render_card(changed(train={**train, "n": 1600}))
+
+
 def test_only_dev_rows_that_chose_something_are_said_to():
     for count, more, told in ((150, {}, True), (19, {}, False), (150, {"cv": {"n": 90}}, False)):
         dev = {**METRICS["dev"], "n": count}
