@@ -166,10 +166,10 @@ def main(arguments: list[str] | None = None) -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed, as by a daemon
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
-    out: Any = sys.stdout
-    if isinstance(getattr(out, "buffer", None), io.RawIOBase):
+    real = sys.stdout is sys.__stdout__
+    if real and isinstance(sys.stdout.buffer, io.RawIOBase):
         # Unbuffered (python -u): what a full disk takes in part would be lost without a word.
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(out.detach()), write_through=True)
+        sys.stdout = open(sys.stdout.fileno(), "w", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal shows what it can; what goes elsewhere is UTF-8, on Windows too.
