@@ -9,9 +9,9 @@ checkpoints are kept.
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import asdict
 from pathlib import Path
+from time import monotonic, perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -88,7 +88,7 @@ class Checkpointer(Callback):
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         last = trainer.stop or trainer.epoch == trainer.epochs
-        if last or time.monotonic() >= self._next:
+        if last or monotonic() >= self._next:
             self.save(trainer)
 
     def save(self, trainer: Trainer) -> None:
@@ -115,7 +115,7 @@ class Checkpointer(Callback):
         number = trainer.steps_done if self.every else trainer.epoch
         write_state(self.path(number), facts, tensors)
         written = self.path(number).stat().st_size
-        self._next = time.monotonic() + written / RATE * (written >= SMALL)
+        self._next = monotonic() + written / RATE * (written >= SMALL)
         saved = self.saved()
         kept = [other for other in saved if other <= number][:KEPT]
         for other, path in saved.items():
@@ -162,7 +162,7 @@ class Checkpointer(Callback):
 
 
 def _now() -> tuple[float, float]:
-    return time.perf_counter(), time.process_time()
+    return perf_counter(), process_time()
 
 
 def _refused(problem: str) -> RunError:
