@@ -630,6 +630,15 @@ def upgrade(saved: Mapping[str, Any]) -> dict[str, Any]:
         values.setdefault("finetune_epochs", 15)
     elif "finetune" in saved:
         values["finetune_epochs"] = 0
+    given = options_by_name(values.get("options"))
+    if values.get("encoder") == "transformer" and "warmup" in given:
+        # Of the learning rates; that of `css_lm` counts epochs.
+        of_pool = (
+            str(values.get("objective")).startswith("css_lm") and str(given["warmup"]).isdigit()
+        )
+        if not of_pool:
+            ratio = {"warmup_ratio": given.pop("warmup")}
+            values["options"] = options_text(options_text(given, {}), ratio)
     rules = [
         sign + rule.strip()
         for name, sign in (("enable_rules", "+"), ("disable_rules", "-"))

@@ -297,8 +297,14 @@ class Decontamination:
         return same
 
     def _more(self, text: str) -> Iterator[str]:
-        for form in (*parts(text), *([cleaned(text)] if is_marked(text) else ())):
-            yield wording(self._tokenizer(form))
+        if is_marked(text):
+            yield wording(self._tokenizer(cleaned(text)))
+        least = FEWEST_WORDS if "\n" in text or "\r" in text else 1  # a cell stands beside a label
+        for part in parts(text):
+            for form in (part, cleaned(part)) if is_marked(part) else (part,):
+                said = wording(self._tokenizer(form))
+                if said.count(" ") + 1 >= least:
+                    yield said
 
 
 @dataclass(frozen=True)

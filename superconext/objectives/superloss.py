@@ -359,7 +359,8 @@ class SuperLoss(WithTemperature):
 
             choose = mined
 
-            if self.miner.fallback == "skip":  # who is left decides the weights
+            # Who is left decides the weights.
+            if self.miner.fallback == "skip" or self.miner.max_similarity < 1.0:
                 valid &= survivors(z.detach(), blocks, choose)
                 tally = Tally()
         weights = self._weights(valid, blocks).to(z.dtype)

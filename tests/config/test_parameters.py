@@ -259,6 +259,21 @@ def test_an_option_is_a_single_value(value):
         resolve({"options": {"mining": value}})
 
 
+@pytest.mark.parametrize(
+    ("objective", "saved", "expected"),
+    [
+        ("supcon", "warmup=0.3,layer=1", "layer=1,warmup_ratio=0.3"),
+        ("css_lm", "warmup=0.3,retrieved=2", "retrieved=2,warmup_ratio=0.3"),
+        ("css_lm", "warmup=2,warmup_ratio=0.2", "warmup=2,warmup_ratio=0.2"),
+    ],
+)
+def test_a_transformer_s_warm_up_has_another_name_since(objective, saved, expected):
+    given = {"encoder": "transformer", "objective": objective, "options": saved}
+    assert upgrade(given) == {**given, "options": expected}
+    others = {**given, "encoder": "bilstm"}
+    assert upgrade(others) == others
+
+
 def test_what_an_earlier_version_saved_is_upgraded():
     saved = {
         "objective": "superloss", "options": "n_positives=3", "mining": "topk",

@@ -71,6 +71,23 @@ def test_a_text_is_known_in_parts_and_without_markup_on_either_side(text):
     assert clean.repeats(text, TOKENIZER(text))
 
 
+def test_a_marked_cell_or_line_beside_others_is_known():
+    left_out = Decontamination(["<b>Great</b> food and wine"], TOKENIZER)
+    for text in (
+        "pos\t<i>Great</i> food and wine",
+        "pos\tRT @z: Great food and wine",
+        "A line before it\n<i>Great</i> food and wine",
+    ):
+        assert left_out.repeats(text, TOKENIZER(text)), text
+
+
+def test_a_short_line_within_a_text_leaves_it_in_and_a_short_cell_does_not():
+    left_out = Decontamination(["Thanks", "some text that is long"], TOKENIZER)
+    mail = "Dear Ann,\nhere is the long report of May.\nThanks\nBob"
+    assert not left_out.repeats(mail, TOKENIZER(mail))
+    assert left_out.repeats("pos\tthanks", TOKENIZER("pos\tthanks"))
+
+
 def test_a_short_line_of_a_text_is_what_many_people_say():
     left_out = Decontamination(["zwin bzaf\nhad lfilm 3jebni"], TOKENIZER)
     found = [left_out.repeats(line, TOKENIZER(line)) for line in ("zwin bzaf", "had lfilm 3jebni")]

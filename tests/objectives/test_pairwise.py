@@ -23,6 +23,16 @@ LOSSES = {
     "threshold, all": SuperLoss(0.2, miner=Miner("threshold", 0.9, 0.0, fallback="all")),
     "threshold, skip": SuperLoss(0.2, miner=Miner("threshold", 0.4, 0.0, fallback="skip")),
     "upper cut": SuperLoss(0.2, miner=Miner("threshold", -0.5, 0.0, max_similarity=0.5)),
+    **{
+        f"{cut} and below, {mode}, {fallback}": SuperLoss(
+            0.2,
+            SuperLossOptions(reduction="micro"),
+            Miner(mode, level, 0.0, cut, fallback),
+        )
+        for cut in (-0.2, 0.3)
+        for mode, level in (("threshold", 0.2), ("topk", 2))
+        for fallback in ("hardest", "all", "skip")
+    },
     "topk": SuperLoss(0.2, miner=Miner("topk", 2, 0.0)),
     "quantile": SuperLoss(0.2, miner=Miner("quantile", 0.3, 0.0)),
     "supcon out": SupCon(0.2),
