@@ -26,7 +26,14 @@ from superconext.fitting.stages import second_stage, total_epochs, train_member
 from superconext.objectives.base import Objective
 from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS, Probe
-from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble, PoolWithNgrams, Settings
+from superconext.probe.ensemble import (
+    ENSEMBLES,
+    DevRows,
+    Ensemble,
+    MeanWithTfidf,
+    PoolWithNgrams,
+    Settings,
+)
 from superconext.probe.logistic_regression import (
     DEFAULT_C,
     FROZEN_C,
@@ -159,6 +166,9 @@ def fit_model(
         if settings is None:
             labelled = train.texts, hard
             ensemble, held_out = _ensemble(prepared, labelled, dev, probe, held, config, progress)
+            if isinstance(ensemble, MeanWithTfidf):
+                judged = _dev_rows(prepared, dev, probe, held)
+                probe, ensemble = _calibrated_mean(probe, ensemble, judged, prepared.facts)
         else:
             ensemble, held_out = _refitted_ensemble(prepared, train, config, settings), None
     collapse = collapse_report(features)
@@ -392,17 +402,33 @@ def _ensemble(
     kind = ENSEMBLES.get(config.probe_features)
     if kind is None:
         return None, None
-    held = None
-    if dev is not None and dev_features is not None:
-        assert prepared.dev_labels is not None
-        known = [
-            text
-            for text, label in zip(dev.texts, dev.labels, strict=True)
-            if label in prepared.classes
-        ]
-        held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
+    held = _dev_rows(prepared, dev, probe, dev_features)
     with progress.bar(kind.title):
         return kind.fit(*rows, held, config, prepared.probe_shares)
+
+
+def _dev_rows(
+    prepared: Prepared, dev: Dataset | None, probe: Probe, features: np.ndarray | None
+) -> DevRows | None:
+    if dev is None or features is None:
+        return None
+    assert prepared.dev_labels is not None
+    pairs = zip(dev.texts, dev.labels, strict=True)
+    known = [text for text, label in pairs if label in prepared.classes]
+    return DevRows(known, prepared.dev_labels, probe.probabilities(features))
+
+
+def _calibrated_mean(
+    probe: Probe, ensemble: MeanWithTfidf, dev: DevRows | None, facts: dict[str, Any]
+) -> tuple[Probe, MeanWithTfidf]:
+    """Both with the temperature that fits their mean, beside those that they have: that of the
+    probe is in `facts`."""
+    if dev is None or "probe_temperature" not in facts:
+        return probe, ensemble
+    assert isinstance(probe, LogisticRegressionProbe)
+    ensemble, by = ensemble.calibrated(dev.texts, dev.probe, dev.labels)
+    facts["probe_temperature"] *= by
+    return cooled(probe, by), ensemble
 
 
 @contextmanager

@@ -7,7 +7,7 @@ A probe is a classifier fitted on frozen sentence vectors. It is registered in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,15 +76,15 @@ class Probe(ABC):
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Row-wise softmax of `[N, C]`."""
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shifted / shifted.sum(axis=1, keepdims=True)
+    """Row-wise softmax of `[..., N, C]`."""
+    shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
 
 
 def log_softmax(scores: np.ndarray) -> np.ndarray:
-    """Row-wise logarithm of the softmax of `[N, C]`."""
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    logs: np.ndarray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    """Row-wise logarithm of the softmax of `[..., N, C]`."""
+    shifted = scores - scores.max(axis=-1, keepdims=True)
+    logs: np.ndarray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return logs
 
 
@@ -134,11 +134,12 @@ def log_odds(labels: np.ndarray, classes: int) -> np.ndarray:
     return shares if classes > 2 else shares[1:] - shares[:1]
 
 
-def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
+def fit_temperature(scores: np.ndarray | Sequence[np.ndarray], labels: np.ndarray) -> float:
     """The T > 0 for which softmax(scores / T) has the lowest log loss.
 
     Args:
-        scores: `[N, C]`, as the probe gives them.
+        scores: `[N, C]`, as the probe gives them; of several models, `[M, N, C]`, the mean of
+            whose softmax(scores / T) is judged.
         labels: class indices `[N]`; rows with -1, a class training never saw, are left out.
 
     Where every row is right, the loss only falls as T does, to 0: such rows do not show how
@@ -149,17 +150,17 @@ def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
     from scipy.optimize import minimize_scalar
 
     known = labels >= 0
-    scores, labels = scores[known].astype(np.float64), labels[known]
-    if len(labels) < FEWEST_DEV_ROWS or (scores.argmax(axis=1) == labels).all():
+    of_models = np.asarray(scores, np.float64).reshape(-1, *np.shape(scores)[-2:])[:, known]
+    labels, rows = labels[known], np.arange(known.sum())
+    mean = softmax(of_models).mean(axis=0)
+    if len(labels) < FEWEST_DEV_ROWS or (mean.argmax(axis=1) == labels).all():
         return 1.0
-    rows = np.arange(len(labels))
 
     def log_loss(log_temperature: float) -> float:
-        scaled = scores / np.exp(log_temperature)
-        scaled = scaled - scaled.max(axis=1, keepdims=True)
-        return float((np.log(np.exp(scaled).sum(axis=1)) - scaled[rows, labels]).mean())
+        right = log_softmax(of_models / np.exp(log_temperature))[:, rows, labels]
+        return float(-np.logaddexp.reduce(right).mean())
 
-    # Convex in 1 / T, hence with one minimum in log T.
+    # Of one model convex in 1 / T, hence with one minimum in log T.
     limits = (np.log(LOWEST), np.log(HIGHEST))
     optimum = minimize_scalar(log_loss, bounds=limits, method="bounded", options={"xatol": 1e-6})
     return float(np.exp(optimum.x))

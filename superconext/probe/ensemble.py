@@ -1,10 +1,13 @@
 """Ensembles of the encoder's probe and n-gram models, by the value of `probe_features`.
 
 `encoder+tfidf` predicts by the mean of the probe's probabilities and those of TF-IDF and a
-logistic regression. `encoder+ngrams` pools three models: the probe, TF-IDF, and character
-n-grams weighted by log-count ratios. Their weights are fitted on dev, the only rows that the
-encoder has not learned from; the dev rows themselves are scored by weights fitted on other dev
-rows (`cross_weighted`), so that a model of noise does not raise dev.
+logistic regression. The mean of two calibrated models is less sure than it is right, so `calibrate`
+divides the scores of both by one more temperature, which fits the mean.
+
+`encoder+ngrams` pools three models: the probe, TF-IDF, and character n-grams weighted by log-count
+ratios. Their weights are fitted on dev, the only rows that the encoder has not learned from; the
+dev rows themselves are scored by weights fitted on other dev rows (`cross_weighted`), so that a
+model of noise does not raise dev.
 
 The features of all of them under one logistic regression do not work: the encoder has
 memorised its training rows, there its features alone separate the classes, and the regression
@@ -124,7 +127,7 @@ class DevRows:
 class MeanWithTfidf:
     """The mean of the probe's probabilities and TF-IDF's.
 
-    temperature: what TF-IDF's scores were divided by, where they were calibrated.
+    temperature: what TF-IDF's scores were divided by in all, where they were calibrated.
     """
 
     tfidf: TfidfModel
@@ -137,6 +140,16 @@ class MeanWithTfidf:
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         mean: np.ndarray = (probe + self.tfidf.probabilities(texts)) / 2
         return mean
+
+    def calibrated(
+        self, texts: Sequence[str], probe: np.ndarray, labels: np.ndarray
+    ) -> tuple[MeanWithTfidf, float]:
+        """The ensemble with the temperature of the mean in TF-IDF's scores, and that temperature,
+        for the probe's. texts, probe, labels: as in `DevRows`, the probe with a temperature of its
+        own."""
+        by = fit_temperature([_logs(probe), _logs(self.tfidf.probabilities(texts))], labels)
+        whole = by * (self.temperature or 1.0)
+        return MeanWithTfidf(_cooled(self.tfidf, by), whole), by
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -159,7 +172,8 @@ class MeanWithTfidf:
         config: Config,
         learned: np.ndarray | None = None,
     ) -> tuple[MeanWithTfidf, None]:
-        """The ensemble; nothing in it is fitted on dev but the temperature of `calibrate`.
+        """The ensemble; nothing in it is fitted on dev but the temperature that `calibrate` gives
+        TF-IDF by itself; `calibrated` then fits that of the mean.
 
         texts, labels: that have a label, `[N]`. learned: what the probe has learned from, where
             that is otherwise: `[M, C]` as in `log_shares`.
@@ -502,25 +516,36 @@ def out_of_folds(
 
     Args:
         models: by name, each on (at least) these folds. labels: class indices `[N]` of all rows.
-        calibrated: models whose scores are divided by the temperature that fits held-out rows;
-            `POOL` for those of the pool.
+        calibrated: models whose scores are divided by the temperature that fits held-out rows,
+            all models of a mean by another that fits the mean as well; `POOL` for those of the
+            pool.
         shift: `[C]`, what is subtracted from the scores of each model, of a pool from those of all
             together, before they are divided by a temperature.
     """
     truth = [labels[fold.held] for fold in folds]
 
-    def temperature(model: OnFolds, place: int, some: Sequence[int]) -> float:
-        scores = [_logs(model.shares(fold, place)) - shift for fold in some]
-        return fit_temperature(np.concatenate(scores), np.concatenate([truth[k] for k in some]))
+    def right(some: Sequence[int]) -> np.ndarray:
+        return np.concatenate([truth[fold] for fold in some])
+
+    def adjusted(model: OnFolds, place: int, some: Sequence[int]) -> np.ndarray:
+        return np.concatenate([_logs(model.shares(fold, place)) - shift for fold in some])
+
+    def of_mean(chosen: _Chosen, some: Sequence[int]) -> _Chosen:
+        """With the temperature of the mean in that of each model."""
+        every = [adjusted(models[name], at, some) / by for name, (at, by) in chosen.items() if by]
+        if how != MEAN or len(every) < len(models):
+            return chosen
+        joint = fit_temperature(every, right(some))
+        return {name: (at, by and by * joint) for name, (at, by) in chosen.items()}
 
     def choose(some: Sequence[int], own: bool = True) -> _Chosen:
         """own: whether the temperature of these folds is wanted."""
-        scaled = calibrated if own else ()
-        places = {name: model.best(some) for name, model in models.items()}
-        return {
-            name: (at, temperature(models[name], at, some) if name in scaled else None)
-            for name, at in places.items()
-        }
+        chosen: _Chosen = {}
+        for name, model in models.items():
+            at, scaled = model.best(some), own and name in calibrated
+            by = fit_temperature(adjusted(model, at, some), right(some)) if scaled else None
+            chosen[name] = at, by
+        return of_mean(chosen, some)
 
     def shares(chosen: _Chosen, fold: int) -> list[np.ndarray]:
         found = []
@@ -538,7 +563,7 @@ def out_of_folds(
     def weigh(chosen: _Chosen, some: Sequence[int]) -> np.ndarray:
         by_model = zip(*(logs(chosen, fold) for fold in some), strict=True)
         joined = [np.concatenate(parts) for parts in by_model]
-        return fit_weights(joined, np.concatenate([truth[fold] for fold in some]))
+        return fit_weights(joined, right(some))
 
     def scores(chosen: _Chosen, fold: int, weights: np.ndarray) -> np.ndarray:
         return pooled(logs(chosen, fold), weights) - shift
@@ -547,7 +572,7 @@ def out_of_folds(
         if POOL not in calibrated:
             return None
         every = np.concatenate([scores(chosen, fold, weights) for fold in some])
-        return fit_temperature(every, np.concatenate([truth[fold] for fold in some]))
+        return fit_temperature(every, right(some))
 
     found = []
     for at, fold in enumerate(folds):

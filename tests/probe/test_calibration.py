@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from superconext import SuperConTextClassifier
+from superconext.data.splits import HELD_BACK, stratified_holdout
 from superconext.probe.base import FEWEST_DEV_ROWS, HIGHEST, fit_temperature, softmax
 from superconext.probe.logistic_regression import LogisticRegressionProbe, calibrate
 from superconext.probe.metrics import expected_calibration_error, probability_metrics
@@ -157,6 +158,36 @@ def test_few_rows_are_calibrated_on_those_that_folds_hold_out(features):
         assert np.allclose(ratio, ratio[0]) and abs(ratio[0, 0] - 1) > 1e-3
     if features != "encoder+tfidf":
         assert np.array_equal(plain.predict(texts), scaled.predict(texts))
+
+
+@pytest.mark.parametrize("cv", [0, 3])
+def test_no_other_temperature_fits_the_mean_with_tfidf_better(cv):
+    """The mean of two calibrated models is less sure than it is right, unless it is calibrated."""
+    generator = np.random.default_rng(0)
+    words = ["zwin", "khayb", "bzaf", "had", "film", "mzyan", "ghali", "bnin"]
+    texts = [" ".join(generator.choice(words, 4)) for _ in range(300)]
+    labels = [int(("zwin" in text) != (generator.random() < 0.25)) for text in texts]
+    mixed = {**TINY, "probe_features": "encoder+tfidf", "cv": cv}
+    model = SuperConTextClassifier(**mixed, calibrate=True).fit(texts, labels)
+    if cv:
+        held = range(len(texts))
+    else:
+        _, held = stratified_holdout(texts, [*map(str, labels)], HELD_BACK, model.seed)
+        assert len(held) > FEWEST_DEV_ROWS
+    texts, truth = ([column[row] for row in held] for column in (texts, labels))
+    scores = [
+        np.log(model.model_.probe.probabilities(model.transform(texts))),
+        np.log(model.model_.ensemble.tfidf.probabilities(texts)),
+    ]
+    mean = np.mean([softmax(one) for one in scores], axis=0)
+    np.testing.assert_allclose(model.predict_proba(texts), mean, atol=1e-6)
+    if cv:  # each row by what the other folds have chosen, so nearly
+        shares = model.cv_["probabilities"]
+        assert fit_temperature(np.log(shares), np.array(truth)) == pytest.approx(1, abs=0.1)
+    else:
+        assert fit_temperature(scores, np.array(truth)) == pytest.approx(1, abs=1e-3)
+        probe, tfidf = (fit_temperature(one, np.array(truth)) for one in scores)
+        assert probe > 1.01 and probe == pytest.approx(tfidf, rel=1e-3)
 
 
 def test_train_calibrates_few_rows_on_folds(tmp_path):

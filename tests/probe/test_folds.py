@@ -124,19 +124,53 @@ def test_the_temperature_of_a_pool_is_that_of_its_shifted_scores():
     np.testing.assert_allclose(plain[0], softmax(pool(held, others)))
 
 
-@pytest.mark.parametrize("calibrated", [(), ("encoder", "tfidf")])
-def test_a_mean_is_one_of_models_that_were_adjusted_each(calibrated):
+def test_a_mean_is_one_of_models_that_were_adjusted_each():
     """As the fitted ensemble has it, whose models are adjusted before their mean is taken."""
     labels = np.random.default_rng(1).choice(CLASSES, ROWS, p=[0.6, *[0.4 / (CLASSES - 1)] * 2])
     models, folds = models_and_folds(labels)
     shift = np.log(np.bincount(labels) / ROWS)
-    shares, _ = out_of_folds(models, MEAN, folds, labels, calibrated, shift)
+    shares, _ = out_of_folds(models, MEAN, folds, labels, (), shift)
     alone = [
-        out_of_folds({name: model}, ALONE, folds, labels, calibrated, shift)[0]
+        out_of_folds({name: model}, ALONE, folds, labels, (), shift)[0]
         for name, model in models.items()
     ]
     for fold, one in enumerate(shares):
         np.testing.assert_allclose(one, np.mean([of[fold] for of in alone], axis=0))
+
+
+def test_a_mean_has_the_temperature_that_fits_it_beside_those_of_its_models():
+    """The mean of models that are each as sure as they are right is less sure than that."""
+    labels = np.random.default_rng(1).choice(CLASSES, ROWS, p=[0.6, 0.2, 0.2])
+    shift = 0.5 * np.log(np.bincount(labels) / ROWS)
+    noise = 2 * np.random.default_rng(2).standard_normal((2, ROWS, CLASSES))
+    scores = [3 * np.eye(CLASSES)[labels] + one for one in noise]
+    models, folds = models_and_folds(labels)
+    for name, one in zip(models, scores, strict=True):
+        models[name] = OnFolds((1.0,))
+        for fold in folds:
+            models[name].add(lambda c, s=one[fold.held]: softmax(s), labels[fold.held], ROWS)
+    shares, settings = out_of_folds(models, MEAN, folds, labels, [*models], shift)
+
+    def mean(rows, fitted, temperatures=(1, 1)):
+        own = [best_temperature(one[fitted] - shift, labels[fitted]) for one in scores]
+        parts = zip(scores, own, temperatures, strict=True)
+        return np.mean([softmax((one[rows] - shift) / t / by) for one, t, by in parts], axis=0)
+
+    def best(rows):
+        def loss(by):
+            right = mean(rows, rows, (by, by))[np.arange(len(rows)), labels[rows]]
+            return -np.log(right).sum()
+
+        return min(np.geomspace(0.05, 3, 1_000), key=loss)
+
+    every, others, held = np.arange(ROWS), folds[0].fitted, folds[0].held
+    by = best(every)
+    assert by < 0.9
+    for name, one in zip(models, scores, strict=True):
+        own = best_temperature(one - shift, labels)
+        assert settings.temperatures[name] == pytest.approx(own * by, rel=1e-2)
+    by = best(others)
+    np.testing.assert_allclose(shares[0], mean(held, others, (by, by)), atol=5e-3)
 
 
 @pytest.mark.parametrize("how", [MEAN, POOL])
