@@ -27,6 +27,7 @@ from superconext.cli.options import (
     THREADS,
     echo_json,
     echo_notes,
+    echo_rows,
     number,
     out_file,
     say_next,
@@ -573,7 +574,7 @@ def _write(text: str, out: str | None, rows: int) -> None:
     from superconext.core.files import write_text
 
     if out is None:
-        click.echo(text)
+        echo_rows(text + "\n")
         return
     write_text(Path(out), text + "\n")
     tell(f"{out}: {plural(rows, 'row')}")

@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -33,6 +33,7 @@ from superconext.core.errors import (
     DataError,
     OptionError,
     VectorsError,
+    for_terminal,
     listed,
     plural,
 )
@@ -323,6 +324,14 @@ def out_file(
         )(call)
 
     return add
+
+
+def echo_rows(text: str, stream: IO[str] | None = None) -> None:
+    """Rows of somebody's texts, whose lines end as they say: to the character, but for what a
+    terminal would obey. stream: stdout where None is given."""
+    on_terminal = stream is None and sys.stdout.isatty()
+    # With `color`, click takes no such characters away.
+    click.echo(for_terminal(text) if on_terminal else text, stream, nl=False, color=True)
 
 
 def echo_json(document: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import sys
 from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from superconext.cli.options import (
     THREADS,
     echo_json,
     echo_notes,
+    echo_rows,
     missing,
     out_file,
     quiet_option,
@@ -33,7 +33,7 @@ from superconext.cli.options import (
     tell,
 )
 from superconext.core.blank import is_blank, zeros_for_blank
-from superconext.core.errors import for_terminal, listed, plural
+from superconext.core.errors import listed, plural
 from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
@@ -444,10 +444,6 @@ def write_predictions(
     heading[place:place] = share_columns(model.classes, heading) if proba else []
     familiarity = Familiarity()
 
-    def give(text: str) -> None:
-        plain = for_terminal(text) if stream is None and sys.stdout.isatty() else text
-        click.echo(plain, stream, nl=False)
-
     def show_notes() -> None:
         nonlocal shown
         if not quiet:
@@ -483,14 +479,14 @@ def write_predictions(
             rows: Iterable[Any] = zip(lines, labels, shares, facts, part, cells, strict=True)
             if as_json:
                 written = [_json_row(model, proba, *row) for row in rows]
-                give((", " if begun else "[") + ", ".join(written))
+                echo_rows((", " if begun else "[") + ", ".join(written), stream)
             else:
                 table = [_table_row(model, proba, details, told, *row) for row in rows]
                 if (proba or details or keep or out) and not begun:
                     table.insert(0, [*heading, *kept])
                 mark = "\ufeff" * (as_csv and not begun)  # spreadsheets know UTF-8 by it
                 lines_out = table_lines(table, texts.separator if as_csv else "")
-                give(mark + "".join(lines_out))
+                echo_rows(mark + "".join(lines_out), stream)
             begun += len(part)
             labelled += len(part) - labels.count(None)
     if as_json:

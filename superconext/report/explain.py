@@ -1,9 +1,9 @@
 """What each word contributes to the answer of a run, found by leaving it out.
 
 The contribution of a word to a class is the log-odds of the class for the text, less those for
-the text without the word. It holds for whatever a run predicts with, n-grams included, for it asks
-nothing but the one rule of prediction. Two words that say the same hide each other: without one
-the other still stands.
+the text without the word, whose probabilities are 1 / C where it was the only one. It holds for
+whatever a run predicts with, n-grams included, for it asks nothing but the one rule of prediction.
+Two words that say the same hide each other: without one the other still stands.
 
 An encoder reads no more than the first tokens of a long text. What it reads stays so where a word
 of it is left out: none moves up. Words that nothing reads are left out; n-grams read them all.
@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from superconext.core.blank import uniform_for_blank
 from superconext.probe.base import Probe
 from superconext.text.characters import UNSPACED
 
@@ -125,7 +126,7 @@ def _explained(
         shares = model.probabilities(asked)
     else:
         shares = model.combined(asked, model.probe.probabilities(model.features(heads)))
-    shares = np.clip(shares, 1e-12, 1 - 1e-12)
+    shares = np.clip(uniform_for_blank(asked, shares), 1e-12, 1 - 1e-12)
     odds = np.log(shares) - np.log1p(-shares)
     found, at = [], 0
     for text, places, label in zip(texts, spans, labels, strict=True):

@@ -450,14 +450,15 @@ def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any
         "words": {**WORD_OPTIONS, "min_df": 2},
         "spellings": {"analyzer": "char_wb", "ngram_range": (3, 4), "min_df": 5},
     }
+    texts = [*map(clean, train.texts)]  # as they are shown, where a click searches
     # Apart from their punctuation.
-    words = [" ".join(filter(_is_word, tokenize(text))) for text in train.texts]
+    words = [" ".join(filter(_is_word, tokenize(text))) for text in texts]
     labels = np.array([str(label) for label in train.labels], dtype=object)
     found: list[dict[str, Any]] = [{"name": name} for name in names if (labels == name).any()]
     for kind, options in kinds.items():
         try:
             counter = CountVectorizer(**options, binary=True, dtype=np.float64)
-            present = counter.fit_transform(words if kind == "words" else train.texts)
+            present = counter.fit_transform(words if kind == "words" else texts)
         except ValueError:  # no n-gram is in so many rows
             continue
         ngrams = counter.get_feature_names_out()

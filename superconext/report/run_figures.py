@@ -229,7 +229,7 @@ def _draw(
     counts = dict(sorted(Counter(truth).items()))
     classes = list(counts)
     columns = min(-(-len(classes) // _LEGEND_COLUMN), _LEGEND_MOST // _LEGEND_COLUMN)
-    figure = new_figure(7.5 + 1.8 * max(columns - 1, 0), 5.5)
+    figure = new_figure(7.5, 5.5)
     axes = figure.add_subplot()
     axes.set_title(f"{title}; N = {len(truth)}", fontsize=10, wrap=True)
     if not len(truth):
@@ -266,10 +266,11 @@ def _draw(
     axes.set_ylabel(names[1])
     axes.margins(0.03)
     axes.spines[:].set_color("0.8")
-    if not any(names):  # distances in both directions are of one kind
-        axes.set_aspect("equal", adjustable="datalim")
     # Texts are set afterwards: matplotlib hides a label that begins with "_".
     below = len(handles) <= _LEGEND_BELOW
+    if not below:
+        longest = max(map(display_width, texts))
+        figure.set_figwidth(5.5 + columns * (0.5 + 0.065 * longest))
     legend = figure.legend(
         handles, ["x"] * len(handles), fontsize=8, frameon=False,
         loc="outside lower center" if below else "outside right upper",
@@ -277,6 +278,11 @@ def _draw(
     )  # fmt: skip
     for entry, text in zip(legend.get_texts(), texts, strict=True):
         entry.set_text(text)
+    if not any(names):  # distances in both directions are of one kind
+        # Once the axes have their size: each step of the layout would widen the limits.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        axes.set_aspect("equal", adjustable="datalim")
     return figure
 
 

@@ -142,6 +142,21 @@ def test_a_terminal_is_sent_nothing_that_it_would_obey(finished, tmp_path, verb)
     assert "zwin" in (text := shown.decode()) and not re.search("[\x1b\x07\x9b\u202e]", text)
 
 
+@pytest.mark.parametrize("verb", ["predict", "suggest"])
+@pytest.mark.parametrize("where", ["pipe", "file"])
+def test_texts_come_out_to_the_character(finished, tmp_path, verb, where):
+    """Colours of a terminal that a log has caught are part of a text."""
+    path, text = tmp_path / "texts.txt", "zwin \x1b[31mbzaf\x1b[0m khayb"
+    path.write_text(f"{text}\nkhayb bzaf\n", encoding="utf-8")
+    out = tmp_path / "out.tsv"
+    command = [sys.executable, "-m", "superconext", verb, str(finished.folder), str(path)]
+    command += ["--out", str(out)] if where == "file" else []
+    said = subprocess.run(command, capture_output=True, env=environment())
+    assert said.returncode == 0, said.stderr
+    written = out.read_bytes() if where == "file" else said.stdout
+    assert text.encode() in written
+
+
 def test_a_file_of_bad_lines_alone_is_an_error(call, finished):
     said = call("predict", finished.folder, "--on-error", "skip", "--json", stdin=b"\xff\n\0\n")
     assert said.code == 1 and said.out == "" and "none of 2 lines can be used" in said.err

@@ -40,6 +40,16 @@ def test_characters_of_scripts_without_spaces_count_as_words():
     assert [word for word, _ in found.words] == ["好", "電", "影", "zwin"]
 
 
+def test_the_only_word_of_a_text_is_compared_with_what_is_answered_to_none(finished):
+    model = superconext.load(finished.folder)
+    for word in ("zwin", "khayb", "bzaf"):
+        label, share = model.predict([word])[0], model.predict_proba([word]).max()
+        assert np.allclose(model.predict_proba([""]), 1 / len(model.classes_))
+        (found,) = explain(model.model_, [word])
+        expected = np.log(share / (1 - share)) + np.log(len(model.classes_) - 1)
+        assert found.label == label and found.words == [(word, pytest.approx(expected, abs=1e-4))]
+
+
 def test_many_texts_are_explained_as_one_by_one(finished):
     model = superconext.load(finished.folder).model_
     texts = [*read_labelled(finished.data.test).texts, "zwin", "!!", "كولشي ديما مزيان"] * 3

@@ -339,6 +339,21 @@ def test_words_are_counted_apart_from_their_punctuation():
     assert not any(set(word) & set("!؟.") for word, _, _ in telling["pos"]["words"])
 
 
+def test_words_that_tell_classes_apart_are_those_of_the_sentences_as_shown():
+    """A click searches for one among the sentences, which are shown without such characters."""
+    train = rows(40)
+    train.texts[:] = ["film z\u202ewin", "film kha\x07yeb"] * 20
+    train.labels[:] = ["pos", "neg"] * 20
+    telling = {one["name"]: one for one in page._telling(train, ("neg", "pos"))}
+    found = {
+        ngram
+        for one in telling.values()
+        for kind in ("words", "spellings")
+        for ngram, *_ in one[kind]
+    }
+    assert {"zwin", "kha", "yeb"} < found and all(ngram.isprintable() for ngram in found)
+
+
 def test_curves_of_the_first_part_say_so():
     history = [
         {"epoch": 1, "loss": 0.5, "member": str(m), "stage": s} for m in (1, 2) for s in (1, 2)

@@ -291,3 +291,24 @@ def test_the_map_is_whole_on_paper(opened):
       return [span(xs), span(ys)]; }""")
     xs, ys = np.ptp(made.layout, axis=0)
     assert wide / tall == pytest.approx(xs / ys, rel=0.1)
+
+
+NAMES = ("balance_not_updated_after_cheque_or_cash_deposit", "card_payment_wrong_exchange_rate")
+
+
+@pytest.mark.parametrize("width", [360, 390, 1280])
+def test_names_without_spaces_widen_no_page(opened, width):
+    train = rows(80, NAMES, seed=1)
+    long = context(rows(classes=NAMES), train=train, classes=NAMES)
+    page = opened(long, viewport={"width": width, "height": 800})
+    page.locator("#rows .open").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_matrix_of_many_classes_is_whole_on_paper(opened):
+    names = tuple(f"a complaint about department {k:02}" for k in range(60))
+    page = opened(context(rows(240, names), classes=names), viewport={"width": 700, "height": 900})
+    page.emulate_media(media="print")
+    ends = page.evaluate("""() => [...document.querySelectorAll(".confusion :is(th, td)")]
+        .map((cell) => cell.getBoundingClientRect().right)""")
+    assert max(ends) <= 700

@@ -245,6 +245,18 @@ def test_a_legend_of_very_many_classes_ends(tmp_path, drawn):
     assert sum(text.startswith("class") for text in found) == 74
 
 
+@pytest.mark.parametrize("classes", [3, 12, 60])
+def test_points_fill_the_axes_however_large_the_legend_is(tmp_path, drawn, classes):
+    x = np.random.default_rng(0).normal(size=(120, 3))
+    labels = [f"complaint about department {i % classes:02} of the north" for i in range(120)]
+    layout = lay_out(x)
+    draw_map(layout, labels, tmp_path / "m.png")
+    axes = drawn[0].axes[0]
+    sides = axes.transData.transform(layout.points) / axes.bbox.size
+    assert np.ptp(sides, axis=0).max() > 0.8  # along one side at least, for the scales are equal
+    assert 0.6 < axes.bbox.width / axes.bbox.height < 1.7
+
+
 def test_map_refuses_what_does_not_fit(tmp_path):
     with pytest.raises(DataError, match="3 labels"):
         draw_map(lay_out(np.zeros((2, 2))), ["a"] * 3, tmp_path / "m.png")
