@@ -20,7 +20,7 @@ from superconext.cli.options import (
     say_next,
     switch,
 )
-from superconext.cli.use import unknown_labels, warn_unfinished
+from superconext.cli.use import unknown_labels, warn_misread, warn_unfinished
 from superconext.core.errors import plural
 from superconext.core.files import shell_word
 from superconext.core.progress import WARNING
@@ -130,6 +130,7 @@ def export(
 
     model, manifest = load_model(run), read_manifest(Path(run))
     warn_unfinished(run, manifest)
+    warn_misread(run, model.indexer.misread)
     reading = {**_recorded(manifest), **{name: value for name, value in reading.items() if value}}
     seen, model.seen = model.seen, None
     # A name that tables have and plain text has not.

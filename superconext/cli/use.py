@@ -644,6 +644,7 @@ def _load(run: str, threads: int, *expected: str) -> Any:
 
     model, manifest = load_run(Path(run), threads, *expected)
     warn_unfinished(run, manifest)
+    warn_misread(run, model.indexer.misread)
     return model
 
 
@@ -652,14 +653,24 @@ def warn_unfinished(run: str, manifest: Mapping[str, Any]) -> None:
     from superconext.runs.manifest import unfinished
 
     if told := unfinished(Path(run), manifest):
-        tell(f"{WARNING}{told}")
+        click.echo(f"{WARNING}{told}", err=True)
+
+
+def warn_misread(run: str, told: str) -> None:
+    """A warning on stderr of `TextIndexer.misread`."""
+    if told:
+        click.echo(f"{WARNING}{run}: {told}", err=True)
 
 
 def load_any(run: str, threads: int) -> Any:
     """A run, or what export --format onnx or static made of one."""
     from superconext.export.exported_model import load_export
 
-    return load_export(Path(run), threads) or _load(run, threads, "a run or an exported folder")
+    exported = load_export(Path(run), threads)
+    if exported is None:
+        return _load(run, threads, "a run or an exported folder")
+    warn_misread(run, exported.misread)
+    return exported
 
 
 @click.command(short_help="Write an HTML page of a run: scores, map, mistakes.")

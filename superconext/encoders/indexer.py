@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import RunError
+from superconext.core.errors import RunError, plural
 from superconext.data.token_store import OovWords, TokenRows, TokenStore
 from superconext.text.characters import letters_of
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
@@ -63,6 +63,19 @@ class TextIndexer:
     def known_words(self) -> Sequence[str]:
         """Words that training met; none where the encoder keeps no list of words."""
         return ()
+
+    @property
+    def misread(self) -> str:
+        """What whoever uses a model of an earlier version must know of words that it was trained
+        with and that texts are no longer cut into; "" where there are none."""
+        some = self.tokenizer.misread(self.known_words)
+        if not some:
+            return ""
+        return (
+            f"trained with superconext 0.2.0, whose rules cut texts otherwise: "
+            f"{plural(len(some), 'word')} of it, such as {some[0]!r}, cannot be found by this "
+            "version: train again, or predict with 0.2.0"
+        )
 
     def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
         """Token ids of texts `[N]`, or of texts that the tokenizer has cut into pieces."""

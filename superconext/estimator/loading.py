@@ -361,7 +361,12 @@ def load(path: str | Path) -> LoadedClassifier | ExportedModel:
     """
     from superconext.export.exported_model import load_export
 
-    return load_export(Path(path)) or load_classifier(path)
+    exported = load_export(Path(path))
+    if exported is None:
+        return load_classifier(path)
+    if told := exported.misread:
+        warnings.warn(f"{path}: {told}", stacklevel=2)
+    return exported
 
 
 def load_classifier(path: str | Path) -> LoadedClassifier:
@@ -391,6 +396,8 @@ def _classifier(run: Path, name: str) -> LoadedClassifier:
         ) from None
     if told := unfinished(run, manifest):
         warnings.warn(told.replace(str(run), name, 1), stacklevel=4)
+    if told := model.indexer.misread:
+        warnings.warn(f"{name}: {told}", stacklevel=4)
     names = ("status", "epochs", "planned_epochs")
     status = {name: manifest[name] for name in names if name in manifest}
     return LoadedClassifier(model, classes, status)

@@ -46,6 +46,11 @@ class ExportedModel:
             "made from: load that"
         )
 
+    @property
+    def misread(self) -> str:
+        """As of a `TextIndexer`."""
+        return "" if self.indexer is None else str(self.indexer.misread)
+
     def predict(self, texts: Sequence[str]) -> np.ndarray:
         """The most probable label of each text, `[N]`, in the dtype of `classes_`.
 

@@ -31,6 +31,11 @@ _REMEMBERED, _LONGEST_PIECE = 200_000, 64
 #: Texts split at once.
 _AT_ONCE = 2_000
 
+#: Of the rules and of what a token is; what was saved without one has 1, that of superconext 0.2.0.
+VERSION = 2
+#: Within words since version 2, tokens of their own before.
+_NEW_CONNECTORS = frozenset("·״׳")
+
 
 @lru_cache(maxsize=1)
 def _find() -> Callable[[str], list[str]]:
@@ -146,6 +151,7 @@ class Tokenizer:
         bridge: dialect of `superconext.text.bridge`, or None (the default) to leave
             Arabizi and Arabic script apart.
         words: whether text is split into words and marks, and not at white space alone.
+        version: of the rules that a vocabulary was made by; what texts are cut by is `VERSION`.
 
     Raises `ConfigError` for an unknown dialect.
 
@@ -155,9 +161,13 @@ class Tokenizer:
     """
 
     def __init__(
-        self, normalizer: Normalizer | None = None, bridge: str | None = None, words: bool = True
+        self,
+        normalizer: Normalizer | None = None,
+        bridge: str | None = None,
+        words: bool = True,
+        version: int = VERSION,
     ) -> None:
-        self.words = words
+        self.words, self.version = words, version
         self.normalizer = Normalizer("none") if normalizer is None else normalizer
         self.bridge = None if bridge is None else Bridge(bridge)
         self._known: dict[str, list[str]] = {}
@@ -217,6 +227,22 @@ class Tokenizer:
     def _bridged(self, tokens: list[str]) -> list[str]:
         return tokens if self.bridge is None else [self.bridge(token) for token in tokens]
 
+    def misread(self, words: Sequence[str]) -> list[str]:
+        """Those of the words of a vocabulary that earlier rules have made and these cut or spell
+        otherwise; none of a vocabulary that these have made.
+
+        Some may be missed: words with a digit can depend on what stands beside them, and those of
+        a bridge are no words.
+        """
+        if self.version >= VERSION or not self.words or self.bridge is not None:
+            return []
+        odd = [word for word in words if not (word.isascii() or re.search("[0-9]", word))]
+        return [
+            word
+            for word, tokens in zip(odd, self.many(odd), strict=True)
+            if tokens != [word] or word in _NEW_CONNECTORS
+        ]
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known": {}}  # a cache is not pickled
 
@@ -226,6 +252,7 @@ class Tokenizer:
             "normalizer": self.normalizer.to_dict(),
             "bridge": None if self.bridge is None else self.bridge.dialect,
             **({} if self.words else {"words": False}),
+            **({} if self.version == 1 else {"version": self.version}),
         }
 
     @classmethod
@@ -236,8 +263,13 @@ class Tokenizer:
                 f"tokenize: found {data!r}, expected the keys 'normalizer' and 'bridge'; "
                 "save the run again"
             )
-        words = data.get("words", True) is not False
-        return cls(Normalizer.from_dict(data["normalizer"]), data["bridge"], words)
+        words, version = data.get("words", True) is not False, data.get("version", 1)
+        if type(version) is not int or not 0 < version <= VERSION:
+            raise ConfigError(
+                f"tokenize: found version {version!r} of the rules, expected at most {VERSION}: "
+                "install a newer superconext"
+            )
+        return cls(Normalizer.from_dict(data["normalizer"]), data["bridge"], words, version)
 
 
 def folded(word: str) -> str:

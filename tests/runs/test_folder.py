@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 import superconext
+from superconext.cli import main
 from superconext.config.parameters import resolve
 from superconext.core.errors import RunError
 from superconext.encoders.bilstm import BiLSTMEncoder
@@ -195,3 +197,43 @@ def test_the_collector_is_left_as_it_was(tmp_path):
             assert gc.isenabled() == (before is gc.enable)
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("word", ["i\u0307sraf", "\ua98f\ua9ba\ua9c0\ua9b1", "·", "plain"])
+def test_words_that_rules_of_today_read_otherwise_are_told(tmp_path, capsys, word):
+    """As version 0.2.0 wrote them, whose folders do not say by which rules they were made."""
+    run = tmp_path / "run"
+    save_run(make_model(50), run)
+    file, manifest = run / "vocabulary.json", run / "manifest.json"
+    document, saved = (json.loads(one.read_text(encoding="utf-8")) for one in (file, manifest))
+
+    def put(words, version):
+        document["vocabulary"]["tokens"] = words
+        document["tokenizer"] |= version
+        file.write_text(json.dumps(document), encoding="utf-8")
+        saved["files"][file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+        manifest.write_text(json.dumps(saved), encoding="utf-8")
+
+    assert document["tokenizer"].pop("version") == 2
+    words = [*document["vocabulary"]["tokens"][:-1], word]
+    put(words, {})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        superconext.load(run)
+    told = [str(one.message) for one in caught]
+    texts = tmp_path / "texts.txt"
+    texts.write_text("zwin\n", encoding="utf-8")
+    main(["predict", str(run), str(texts), "--quiet"])
+    said = capsys.readouterr().err
+    if word == "plain":
+        assert told == [] and said == ""
+    else:
+        (line,) = told
+        assert f"such as {word!r}, cannot be found by this version" in line and line in said
+    put(words, {"version": 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        superconext.load(run)
+    put(words, {"version": 3})
+    with pytest.raises(RunError, match="expected at most 2: install a newer superconext"):
+        superconext.load(run)
