@@ -30,6 +30,7 @@ __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "__version__", "load
 _MOVED = {
     "superconext.config.options": "superconext.config.parameters",
     "superconext.report.canvas": "superconext.report.figures",
+    "superconext.text.vocabulary": "superconext.text.tokenize",
     "superconext.labelling": "superconext.report",
     "superconext.labelling.audit": "superconext.report.audit",
 }

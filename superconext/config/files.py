@@ -9,6 +9,7 @@ from typing import Any
 
 from superconext.config.parameters import (
     BY_NAME,
+    IDLE,
     OPTION,
     PARAMETERS,
     Config,
@@ -77,9 +78,11 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
 def read_config(path: Path) -> dict[str, Any]:
     """The parameters a TOML file names, checked for name, type and limits.
 
-    `options` may be a table. Raises ConfigError naming the file and the key.
+    `options` may be a table. Parameters that have left are passed over where they changed nothing
+    (`IDLE`). Raises ConfigError naming the file and the key.
     """
     values = read_toml(path, "name = value")
+    values = {name: value for name, value in values.items() if IDLE.get(name, ...) != value}
     check_names(values, str(path))
     single = {n.removeprefix(OPTION): values.pop(n) for n in [*values] if n.startswith(OPTION)}
     if single or isinstance(values.get(TABLE), dict):

@@ -490,6 +490,10 @@ REMOVED: dict[str, str] = {
     "disable_rules": "rules follow the profile: use {normalize auto-RULE}",
 }
 
+#: What version 0.2.0 wrote into each configuration for parameters that have left since: with these
+#: values they changed nothing.
+IDLE = {"prior_groups": "none", "probe_rows": "seen"}
+
 
 def removal(name: str, flag: bool = False, value: str | None = None) -> str:
     """Why a parameter of an earlier version left, and what to use instead.
@@ -543,9 +547,13 @@ def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> N
 
     also: other names that are known there, for the hint at a misspelt one.
     """
+    names = list(names)
+    left = [
+        f"found {name}, which was removed; {removal(name)}" for name in names if name in REMOVED
+    ]
+    if left:
+        raise ConfigError(f"{where}: {'. Also '.join(left)}")
     for name in names:
-        if name in REMOVED:
-            raise ConfigError(f"{where}: found {name}, which was removed; {removal(name)}")
         single = name.startswith(OPTION) and name.removeprefix(OPTION).isidentifier()
         if name not in BY_NAME and not single:
             hint = meant(name, [*also, *BY_NAME], f"known: {', '.join(BY_NAME)}")

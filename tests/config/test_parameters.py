@@ -298,3 +298,14 @@ def test_what_an_earlier_version_saved_is_upgraded():
 def test_a_list_in_place_of_a_name_is_refused(name):
     with pytest.raises(ConfigError, match=rf"^{name} = \['x'\]: expected "):
         resolve({name: ["x"]})
+
+
+def test_a_file_of_an_earlier_version_is_read_where_what_has_left_changed_nothing(tmp_path):
+    from superconext.config.files import read_config
+
+    path = tmp_path / "config.toml"
+    path.write_text('epochs = 3\nprior_groups = "none"\nprobe_rows = "seen"\n', encoding="utf-8")
+    assert read_config(path) == {"epochs": 3}
+    path.write_text('prior_groups = "script"\nprobe_rows = "unseen"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"found prior_groups, .* Also found probe_rows, "):
+        read_config(path)
