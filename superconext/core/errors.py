@@ -143,8 +143,9 @@ def plural(number: float, what: str) -> str:
         return plural(int(number), what) if number.is_integer() else f"{number:g} {what}s"
     if number == 1:
         return f"{number} {what}"
-    end = what[:-1] + "ies" if what[-2:] == "py" else f"{what}es" if what[-1] == "s" else f"{what}s"
-    return f"{number} {end}"
+    if what.endswith("py"):
+        return f"{number} {what[:-1]}ies"
+    return f"{number} {what}{'es' if what.endswith(('s', 'tch')) else 's'}"
 
 
 def duration(minutes: float) -> str:

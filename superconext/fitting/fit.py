@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from superconext.config.parameters import Config
+from superconext.core.errors import plural
 from superconext.core.process import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.core.registry import expect, own_fault
@@ -240,7 +241,14 @@ def train_members(
     made = Members([], [], [], False, config)
     for member in range(config.members):
         words = progress, callbacks, checkpoint, monitor
-        trained = train_member(prepared, made.config, member, *words)
+        try:
+            trained = train_member(prepared, made.config, member, *words)
+        except KeyboardInterrupt:
+            if not made.encoders:
+                raise
+            made.interrupted = True
+            progress.say(f"interrupted: keeping {plural(member, 'member')} of {config.members}")
+            break
         made.interrupted = trained.interrupted
         if not trained.finetuned and second_stage(made.config):
             if made.encoders:

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from superconext.config.parameters import Config, own_options
+from superconext.core.errors import plural
 from superconext.core.progress import Progress
 from superconext.core.registry import expect_floats, own_fault
 from superconext.data.sampler import Batches, make_batches
@@ -117,7 +118,7 @@ def train_member(
 
     monitor: whether each epoch's record has a `dev_score`, also where nothing reads it.
 
-    Raises TrainingError, and KeyboardInterrupt where no epoch of a stage was finished.
+    Raises TrainingError, and KeyboardInterrupt where no epoch was finished.
     """
     config = member_config(config, member)
     if config.freeze:
@@ -139,7 +140,13 @@ def train_member(
     told = member, progress, callbacks, monitor
     tuner = _tuner(prepared, second, trainer.encoder, *told)
     saver = Checkpointer(checkpoint, member, "finetune", progress) if checkpoint else None
-    interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
+    before = {name: value.clone() for name, value in trainer.weights().items()}
+    try:
+        interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
+    except KeyboardInterrupt:
+        trainer.load_weights(before)
+        progress.say("interrupted: keeping the weights from before fine-tuning")
+        return Member(trainer.encoder, trainer.objective, history, True, False)
     _add_seconds(prepared, saver)
     for record in tuner.history:
         history.append({"stage": 2, **record, "epoch": len(trainer.history) + record["epoch"]})
@@ -308,7 +315,10 @@ def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, tit
         if not trainer.history:
             raise
         trainer.finish()
-        progress.say(f"interrupted: keeping the {len(trainer.history)} finished epochs")
+        epochs, more = plural(len(trainer.history), "finished epoch"), trainer.so_far.step
+        kept = {"best": "the best of them"}.get(trainer.config.keep, "the weights so far")
+        begun = f" and {plural(more, 'batch')} of the next" if more else ""
+        progress.say(f"interrupted after {epochs}{begun}: keeping {kept}")
         return True
     return False
 

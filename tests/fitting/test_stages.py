@@ -46,11 +46,10 @@ TUNED = {"finetune_epochs": 5}
 pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
 
 
-def fit(callbacks=(), checkpoint=None, **given):
+def fit(callbacks=(), checkpoint=None, progress=None, **given):
     config = resolve({**SMALL, **given})
-    return fit_model(
-        Dataset(TEXTS, LABELS), config, Dataset(*DEV), callbacks=callbacks, checkpoint=checkpoint
-    )
+    more = {"callbacks": callbacks, "checkpoint": checkpoint, "progress": progress}
+    return fit_model(Dataset(TEXTS, LABELS), config, Dataset(*DEV), **more)
 
 
 def own_labels(model):
@@ -194,10 +193,43 @@ def test_stopped_before_its_softmax_it_is_a_model_of_the_first_stage(name, tmp_p
         assert np.allclose(again.native, own, atol=1e-6)
 
 
-def test_stopped_within_the_first_epoch_of_its_softmax_nothing_is_lost(whole, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        fit([PressAt(4, within=True)], tmp_path, **TUNED)
+def test_stopped_within_the_first_epoch_of_its_softmax_nothing_is_lost(plain, whole, tmp_path):
+    stopped = fit([PressAt(4, within=True)], tmp_path, **TUNED)
+    assert stopped.interrupted and len(stopped.history) == 4
+    assert same(stopped.model, plain.model) and not stopped.model.config.finetune_epochs
     assert same(fit(checkpoint=tmp_path, **TUNED).model, whole.model)
+
+
+@pytest.mark.parametrize("given", [{}, TUNED])
+def test_stopped_within_the_first_epoch_of_its_second_member_it_keeps_the_first(given, tmp_path):
+    epochs = 9 if given else 4
+    stopped = fit([PressAt(epochs, within=True)], tmp_path, members=2, **given)
+    alone, whole = fit(**given), fit(members=2, **given)
+    assert stopped.interrupted and len(stopped.history) == epochs
+    assert len(stopped.model.encoders) == 1 and same(stopped.model, alone.model)
+    assert same(fit(checkpoint=tmp_path, members=2, **given).model, whole.model)
+    with pytest.raises(KeyboardInterrupt):
+        fit([PressAt(0, within=True)], members=2, **given)
+
+
+@pytest.mark.parametrize(
+    ("keep", "within", "told"),
+    [
+        ("last", True, "after 2 finished epochs and 2 batches of the next: keeping the weights so"),
+        ("last", False, "after 2 finished epochs: keeping the weights so far"),
+        ("best", True, "after 2 finished epochs and 2 batches of the next: keeping the best of"),
+    ],
+)
+def test_it_is_said_which_weights_a_stopped_training_keeps(keep, within, told):
+    class Lines(Progress):
+        said = ""
+
+        def say(self, line):
+            self.said += line
+
+    lines = Lines()
+    fit([PressAt(2, within=within)], progress=lines, keep=keep)
+    assert f"interrupted {told}" in lines.said
 
 
 def test_members_of_a_stopped_run_all_answer_by_a_softmax(tmp_path):
