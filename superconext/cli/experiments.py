@@ -39,6 +39,7 @@ from superconext.config.parameters import (
     options_by_name,
 )
 from superconext.core.errors import ConfigError, RunError
+from superconext.core.files import shell_word
 from superconext.objectives.catalogue import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ def _where(kind: str, folder: str) -> None:
     tell(f"{kind} folder: {folder}")
     page = Path(folder, "report.html")
     if page.exists():
-        say_next(f"open {page} in a browser")
+        say_next(f"open {shell_word(page)} in a browser")
 
 
 def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:

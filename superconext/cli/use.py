@@ -34,6 +34,7 @@ from superconext.cli.options import (
 )
 from superconext.core.blank import is_blank, zeros_for_blank
 from superconext.core.errors import listed, plural
+from superconext.core.files import shell_word
 from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
@@ -748,4 +749,4 @@ def report(
         if context.seen is not None and context.seen.any():
             click.echo(f"warning: {corpus.source}: {' '.join(expected(context))}", err=True)
     click.echo(path)
-    say_next(f"open {path} in a browser")
+    say_next(f"open {shell_word(path)} in a browser")

@@ -230,7 +230,8 @@ class Config:
     epochs: int | None = _training(
         None,
         "Passes over the data; unset: 15, or above 3,000 rows as many as read 45,000 rows, at "
-        "least 6; of a transformer 24, or above 833 rows as many as read 20,000, at least 3.",
+        "least 6; of a transformer 24, or above 833 rows as many as read 20,000, at least 3; "
+        "beside steps_per_epoch 15.",
         low=1,
     )
     steps_per_epoch: int | None = _training(

@@ -281,9 +281,11 @@ def _known_as(path: object, hidden: Path | None, folder: Path) -> str:
 def free_folder(
     out: str | Path, force: bool, mark: str, what: str, error: type[SuperConTextError]
 ) -> Path:
-    """The folder to write: a new one, an empty one, or with `force` one with the file `mark`.
+    """The folder to write: a new one, an empty one, or with `force` one with the file `mark`; of a
+    link, what it leads to.
 
-    Raises `error` for any other, calling what --force expects by the words `what`.
+    Raises `error` for any other, calling what --force expects by the words `what`, and for one that
+    cannot be replaced as a whole.
     """
     folder = Path(out)
     if folder.name in ("", ".."):
@@ -297,6 +299,18 @@ def free_folder(
             f"{out} is no {what}; --force expects one to replace: choose another name, or remove "
             "it yourself"
         )
+    folder = folder.resolve() if folder.is_symlink() else folder
+    if os.path.ismount(folder):
+        raise error(
+            f"{out} is a mount point, whose place no new folder can take; expected another folder: "
+            "name one inside it"
+        )
+    with contextlib.suppress(OSError):  # of a folder that is gone
+        if Path.cwd().is_relative_to(folder.resolve()):
+            raise error(
+                f"{out} holds the folder that this command runs in; expected one to replace: run "
+                "it from another folder"
+            )
     return folder
 
 

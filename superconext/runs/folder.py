@@ -72,9 +72,9 @@ from superconext.runs.manifest import CHECKPOINT, listed_file, read_json, read_m
 _IN_PLACE = "in-place"
 
 
-def check_out(out: Path, force: bool) -> None:
-    """Raise RunError unless `out` may be written: it is new, or a run and `force` is given."""
-    free_folder(out, force, "manifest.json", "run folder", RunError)
+def check_out(out: Path, force: bool) -> Path:
+    """The folder to write. Raises RunError unless it is new, or a run and `force` is given."""
+    return free_folder(out, force, "manifest.json", "run folder", RunError)
 
 
 def partial_of(out: Path) -> Path:

@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from superconext.fitting.preprocess import Prepared
 
 
+#: Where the shell has the pipes of `<(command)`.
+_PIPES = ("/dev/fd/", "/proc/self/fd/")
+
+
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
     """Train, probe, compare with the baselines and write the run folder.
 
@@ -58,8 +62,8 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
     epochs kept, and the other project errors; where no epoch was done nothing is left.
     """
     request, config = _settled(request, progress)
-    out = Path(request.out)
-    check_out(out, request.force)
+    out = check_out(Path(request.out), request.force)
+    request = replace(request, out=str(out))
     with only_run(out, progress.say):
         check_out(out, request.force)  # again: until now another process may have written it
         partial = partial_of(out)
@@ -182,7 +186,13 @@ def _saved_request(
         raise RunError(
             f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"
         ) from None
-    piped = STDIN in (request.train, request.dev, request.test)
+    files = request.train, request.dev, request.test
+    if gone := [path for path in files if path and path.startswith(_PIPES)]:
+        raise RunError(
+            f"{stopped}: begun with rows from {gone[0]}, a pipe that is gone; expected a file: "
+            "write the rows to one and start again with superconext train --force"
+        )
+    piped = STDIN in files
     if piped:
         progress.note(f"{folder} was trained on standard input: its rows are read from there")
     again = f"pipe the rows that {folder} was trained on, or start again with --force"

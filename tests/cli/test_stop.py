@@ -526,3 +526,47 @@ def test_an_interrupt_that_c_code_turned_into_another_error_is_one():
     stopped.__cause__ = KeyboardInterrupt()
     assert explain(stopped).startswith("interrupted; run the command again")
     assert explain(ValueError("other")).startswith("found ValueError (other), which was not")
+
+
+def test_rows_from_a_pipe_of_the_shell_cannot_be_gone_on_with(call, data, tmp_path):
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        assert call(*train_words(data, run)).code == 1
+    request = run / "checkpoint" / "request.json"
+    saved = json.loads(request.read_text(encoding="utf-8"))
+    request.write_text(json.dumps({**saved, "train": "/dev/fd/63"}), encoding="utf-8")
+    said = call("train", "--resume", run)
+    assert said.code == 1 and "begun with rows from /dev/fd/63, a pipe that is gone" in said.err
+
+
+# Places that cannot be replaced
+
+
+def test_the_run_that_a_link_leads_to_is_replaced(call, data, whole, tmp_path):
+    real, link = tmp_path / "real" / "one", tmp_path / "link"
+    shutil.copytree(whole, real)
+    link.symlink_to(real)
+    said = call(*train_words(data, link, "--force", "--seed", "3"))
+    assert said.code == 0 and link.is_symlink() and weights(real) != weights(whole)
+    assert [path.name for path in real.parent.iterdir()] == ["one"]
+
+
+@pytest.mark.parametrize("inside", [".", "figures"])
+def test_a_run_that_the_command_stands_in_is_not_replaced(
+    call, data, whole, tmp_path, monkeypatch, inside
+):
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    monkeypatch.chdir(run / inside)
+    for out in (run, Path(os.path.relpath(tmp_path), "run")):
+        said = call(*train_words(data, out, "--force"))
+        assert said.code == 1 and "holds the folder that this command runs in" in said.err
+    assert weights(run) == weights(whole) and [*tmp_path.iterdir()] == [run]
+
+
+def test_a_mount_point_is_not_replaced(call, data, whole, tmp_path, monkeypatch):
+    run, is_mount = tmp_path / "run", os.path.ismount
+    shutil.copytree(whole, run)
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == run or is_mount(path))
+    said = call(*train_words(data, run, "--force"))
+    assert said.code == 1 and f"{run} is a mount point" in said.err and "training" not in said.err

@@ -1,5 +1,7 @@
 """What tells the files that parameters name apart."""
 
+import os
+
 import pytest
 
 from superconext.config.fingerprints import Fingerprints
@@ -24,3 +26,10 @@ def test_what_is_not_there_is_said(tmp_path, name):
     error = VectorsError if name == "vectors" else DataError
     with pytest.raises(error, match=f"no such file; expected what {name} names"):
         Fingerprints().of({name: str(tmp_path / "gone")})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes")
+def test_a_pipe_is_called_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="found a pipe or device, which can be read once alone"):
+        Fingerprints().of({"unlabelled": str(tmp_path / "pipe")})
