@@ -11,6 +11,7 @@ its own; no code is taken from the folder either way.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,10 @@ class SentenceModule(nn.Module):
         """Read what `save` wrote. Raises RunError when it is damaged."""
         from superconext.runs.folder import load_model
 
-        return SentenceModule(load_model(Path(input_path) / "run")).eval()
+        model = load_model(Path(input_path) / "run")
+        if told := model.indexer.misread:
+            warnings.warn(f"{input_path}: {told}", stacklevel=2)
+        return SentenceModule(model).eval()
 
 
 def write_sentence_transformer(model: Model, folder: Path) -> None:

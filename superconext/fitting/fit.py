@@ -247,12 +247,13 @@ def train_members(
             if not made.encoders:
                 raise
             made.interrupted = True
-            progress.say(f"interrupted: keeping {plural(member, 'member')} of {config.members}")
+            progress.say(f"keeping {plural(member, 'member')} of {config.members}")
             break
         made.interrupted = trained.interrupted
         if not trained.finetuned and second_stage(made.config):
-            if made.encoders:
-                break  # earlier members answer by a softmax, and this one has none yet
+            if made.encoders:  # which answer by a softmax, and this one has none yet
+                progress.say(f"keeping {plural(member, 'member')} of {config.members}")
+                break
             made.config = replace(made.config, finetune_epochs=0)
         made.history += [{"member": member + 1, **record} for record in trained.history]
         made.encoders.append(trained.encoder.finish())

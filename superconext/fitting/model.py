@@ -248,6 +248,8 @@ def evaluate(
     rows, classes = (texts, labels), model.classes
     metrics, predicted = scored(*rows, probabilities, classes)
     alone = None if model.ensemble is None else scored(*rows, answer.probe, classes)[0]
+    if alone is not None and model.config.calibrate:  # the temperature is that of the ensemble
+        alone.pop("expected_calibration_error", None)
     native, native_predicted = None, None
     if answer.native is not None:
         native, native_predicted = scored(*rows, answer.native, classes)

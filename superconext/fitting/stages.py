@@ -145,7 +145,7 @@ def train_member(
         interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
     except KeyboardInterrupt:
         trainer.load_weights(before)
-        progress.say("interrupted: keeping the weights from before fine-tuning")
+        progress.say("interrupted before an epoch of fine-tuning was finished")
         return Member(trainer.encoder, trainer.objective, history, True, False)
     _add_seconds(prepared, saver)
     for record in tuner.history:
@@ -316,9 +316,8 @@ def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, tit
             raise
         trainer.finish()
         epochs, more = plural(len(trainer.history), "finished epoch"), trainer.so_far.step
-        kept = {"best": "the best of them"}.get(trainer.config.keep, "the weights so far")
         begun = f" and {plural(more, 'batch')} of the next" if more else ""
-        progress.say(f"interrupted after {epochs}{begun}: keeping {kept}")
+        progress.say(f"interrupted after {epochs}{begun}")
         return True
     return False
 

@@ -150,10 +150,12 @@ def fit_temperature(scores: np.ndarray | Sequence[np.ndarray], labels: np.ndarra
     from scipy.optimize import minimize_scalar
 
     known = labels >= 0
-    of_models = np.asarray(scores, np.float64).reshape(-1, *np.shape(scores)[-2:])[:, known]
+    of_models = np.asarray(scores, np.float64)
+    of_models = (of_models[None] if of_models.ndim == 2 else of_models)[:, known]
     labels, rows = labels[known], np.arange(known.sum())
-    mean = softmax(of_models).mean(axis=0)
-    if len(labels) < FEWEST_DEV_ROWS or (mean.argmax(axis=1) == labels).all():
+    if len(labels) < FEWEST_DEV_ROWS:
+        return 1.0
+    if (softmax(of_models).mean(axis=0).argmax(axis=1) == labels).all():
         return 1.0
 
     def log_loss(log_temperature: float) -> float:

@@ -193,8 +193,9 @@ class Evaluation:
     predicted: labels `[N]`.
     metrics: accuracy, F1 scores, calibration and per-class figures of `predicted`; where two
         scripts have rows enough, those of each as `by_script`.
-    encoder_alone: the same of the probe without the n-gram models of its ensemble; None where
-        the run has no ensemble.
+    encoder_alone: the same of the probe without the n-gram models of its ensemble, but for the
+        calibration error where the ensemble was calibrated as a whole; None where the run has no
+        ensemble.
     native, native_predicted: the same of the objective's own rule; None if it has none.
     """
 

@@ -86,6 +86,8 @@ class RunResults:
             metrics["cv"] = evaluations["cv"].metrics
             if folds.encoder_alone is not None:
                 alone = folds.encoder_alone.metrics(splits.train, model.classes)
+                if model.config.calibrate:
+                    alone.pop("expected_calibration_error", None)
                 blocks["combined"]["cv"], blocks["encoder_alone"]["cv"] = metrics["cv"], alone
             for name, scores in folds.baselines.items():
                 baselines.setdefault(name, {})["cv"] = scores

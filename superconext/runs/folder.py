@@ -93,7 +93,9 @@ def _partial(out: Path) -> Path:
 
 
 def run_of(folder: Path) -> Path:
-    """RUN where `folder` is RUN.partial, in which RUN is made; else `folder` itself."""
+    """RUN where `folder` is RUN.partial, in which RUN is made; else `folder` itself, or what it
+    links to."""
+    folder = folder.resolve() if folder.is_symlink() else folder
     name = folder.name.removesuffix(".partial")
     if name in ("", folder.name) or not (folder / CHECKPOINT).is_dir():
         return folder

@@ -122,7 +122,7 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
     Raises RunError when there is nothing to resume, and what `train_run` does.
     """
     named, folder = folder, run_of(folder)
-    if named != folder:
+    if named != folder and not named.is_symlink():
         progress.note(f"{named} is the unfinished {folder}, which is resumed")
     if not folder.exists() and not partial_of(folder).exists():
         raise _nothing_stopped(folder)
@@ -148,6 +148,11 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
         only_checkpoint(partial)
         with epochs_kept(partial, folder, progress.say):
             return _fill(request, config, splits, partial, progress)
+
+
+def _is_gone(path: str) -> bool:
+    """Whether what a number named is no file now."""
+    return not Path(path).is_file()
 
 
 def _nothing_stopped(folder: Path) -> RunError:
@@ -187,12 +192,12 @@ def _saved_request(
             f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"
         ) from None
     files = request.train, request.dev, request.test
-    if gone := [path for path in files if path and path.startswith(_PIPES)]:
+    if gone := [path for path in files if path and path.startswith(_PIPES) and _is_gone(path)]:
         raise RunError(
             f"{stopped}: begun with rows from {gone[0]}, a pipe that is gone; expected a file: "
             "write the rows to one and start again with superconext train --force"
         )
-    piped = STDIN in files
+    piped = not {STDIN, "/dev/stdin"}.isdisjoint(files)
     if piped:
         progress.note(f"{folder} was trained on standard input: its rows are read from there")
     again = f"pipe the rows that {folder} was trained on, or start again with --force"

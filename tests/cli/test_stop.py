@@ -551,6 +551,21 @@ def test_the_run_that_a_link_leads_to_is_replaced(call, data, whole, tmp_path):
     assert [path.name for path in real.parent.iterdir()] == ["one"]
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_run_that_a_link_leads_to_is_gone_on_with(call, data, whole, tmp_path, killed):
+    real, link = tmp_path / "real", tmp_path / "link"
+    with interrupted_at(3):
+        assert call(*train_words(data, real)).code == 1
+    if killed:
+        real.rename(tmp_path / "real.partial")
+        shutil.copytree(whole, real)
+    link.symlink_to(real)
+    said = call("train", "--resume", link)
+    assert said.code == 0, said.err
+    assert link.is_symlink() and status(real) == "complete" and weights(real) == weights(whole)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+
+
 @pytest.mark.parametrize("inside", [".", "figures"])
 def test_a_run_that_the_command_stands_in_is_not_replaced(
     call, data, whole, tmp_path, monkeypatch, inside

@@ -558,13 +558,15 @@ def test_an_earlier_run_is_replaced_only_with_force(train, call, data, tmp_path)
     assert (beside / "mine").exists()
 
 
-def test_force_replaces_an_empty_folder_and_a_link_but_nothing_else(train, call, data, tmp_path):
+def test_force_replaces_an_empty_folder_and_what_a_link_leads_to_but_nothing_else(
+    train, call, data, tmp_path
+):
     (tmp_path / "empty").mkdir()
     train("empty", "--force")
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     train("link", "--force", "--seed", 3)
-    assert not (tmp_path / "link").is_symlink()
-    assert document(tmp_path / "empty", "manifest.json")["seed"] == 0
+    assert (tmp_path / "link").is_symlink()
+    assert document(tmp_path / "empty", "manifest.json")["seed"] == 3
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("years of work")
     for out in (tmp_path / "thesis", tmp_path / "thesis" / "chapter", "."):

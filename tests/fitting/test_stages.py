@@ -52,6 +52,14 @@ def fit(callbacks=(), checkpoint=None, progress=None, **given):
     return fit_model(Dataset(TEXTS, LABELS), config, Dataset(*DEV), **more)
 
 
+class Lines(Progress):
+    def __init__(self):
+        self.said = []
+
+    def say(self, line):
+        self.said.append(line)
+
+
 def own_labels(model):
     return [model.classes[k] for k in model.answer(TEXTS).native.argmax(axis=1)]
 
@@ -215,21 +223,23 @@ def test_stopped_within_the_first_epoch_of_its_second_member_it_keeps_the_first(
 @pytest.mark.parametrize(
     ("keep", "within", "told"),
     [
-        ("last", True, "after 2 finished epochs and 2 batches of the next: keeping the weights so"),
-        ("last", False, "after 2 finished epochs: keeping the weights so far"),
-        ("best", True, "after 2 finished epochs and 2 batches of the next: keeping the best of"),
+        ("last", True, "interrupted after 2 finished epochs and 2 batches of the next"),
+        ("average", False, "interrupted after 2 finished epochs"),
     ],
 )
-def test_it_is_said_which_weights_a_stopped_training_keeps(keep, within, told):
-    class Lines(Progress):
-        said = ""
-
-        def say(self, line):
-            self.said += line
-
+def test_it_is_said_how_far_a_stopped_training_came(keep, within, told):
     lines = Lines()
     fit([PressAt(2, within=within)], progress=lines, keep=keep)
-    assert f"interrupted {told}" in lines.said
+    assert lines.said[-1] == told
+
+
+@pytest.mark.parametrize("epochs", [9, 11, 13])
+def test_it_is_said_that_a_member_is_left_out(epochs):
+    """In its first epoch, in a later one, and in the first of its fine-tuning."""
+    lines = Lines()
+    within = {"within": epochs != 11}
+    fit([PressAt(epochs, **within)], progress=lines, members=2, **TUNED)
+    assert lines.said[-1] == "keeping 1 member of 2"
 
 
 def test_members_of_a_stopped_run_all_answer_by_a_softmax(tmp_path):
