@@ -534,9 +534,9 @@ def test_rows_from_a_pipe_of_the_shell_cannot_be_gone_on_with(call, data, tmp_pa
         assert call(*train_words(data, run)).code == 1
     request = run / "checkpoint" / "request.json"
     saved = json.loads(request.read_text(encoding="utf-8"))
-    request.write_text(json.dumps({**saved, "train": "/dev/fd/63"}), encoding="utf-8")
+    request.write_text(json.dumps({**saved, "train": "/dev/fd/9999"}), encoding="utf-8")
     said = call("train", "--resume", run)
-    assert said.code == 1 and "begun with rows from /dev/fd/63, a pipe that is gone" in said.err
+    assert said.code == 1 and "begun with rows from /dev/fd/9999, a pipe that is gone" in said.err
 
 
 # Places that cannot be replaced
