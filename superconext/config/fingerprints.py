@@ -9,7 +9,7 @@ from typing import Any
 
 from superconext.config.parameters import with_files
 from superconext.core.errors import DataError, VectorsError
-from superconext.core.files import file_sha256
+from superconext.core.files import file_sha256, refuse_pipe
 
 
 class Fingerprints:
@@ -40,11 +40,7 @@ def _content_sha256(path: Path, content: str) -> str:
     if not path.is_dir():
         # `archive.zip:member` names a file in an archive.
         file = path if path.exists() else Path(str(path).rpartition(":")[0] or path)
-        if file.exists() and not file.is_file():
-            raise error(
-                f"{path}: found a pipe or device, which can be read once alone; expected a file, "
-                f"as {content} is read more than once: write the text to one"
-            )
+        refuse_pipe(file, content, error)
         if not file.is_file():
             raise error(f"{path}: no such file; expected what {content} names: check the path")
         return file_sha256(file)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superconext.core.errors import RunError, SuperConTextError
+from superconext.core.errors import DataError, RunError, SuperConTextError
 from superconext.core.locks import locked_file, try_lock
 
 if TYPE_CHECKING:
@@ -221,6 +221,16 @@ def write_array(path: Path, array: np.ndarray) -> None:
 def tsv_cell(text: str) -> str:
     """`text` with every tab and line end as a space, for a TSV has no quoting."""
     return _BREAKS.sub(" ", text)
+
+
+def refuse_pipe(path: Path, content: str, error: type[SuperConTextError] = DataError) -> None:
+    """Raise `error` for a pipe or device; `content`: what is read more than once. It is not opened,
+    as one that nobody writes to would be waited for."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise error(
+            f"{path}: found a pipe or device, which can be read once alone; expected a file, "
+            f"as {content} is read more than once: write the text to one"
+        )
 
 
 def file_sha256(path: Path) -> str:

@@ -91,7 +91,7 @@ def initial_vectors(
     if brought:
         with progress.bar("reading word vectors"):
             source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
-        difference = spelt_otherwise(brought, tokenizer)
+        difference = spelt_otherwise(brought, tokenizer, source.words)
         unused = unused_dimension(brought, source, config.vector_dimension)
         for note in source.notes:
             progress.note(note)
@@ -200,11 +200,16 @@ def _trained(
     return trained, " and ".join(sources), len(left_out)
 
 
-def spelt_otherwise(source: str, tokenizer: Tokenizer) -> str:
+def spelt_otherwise(source: str, tokenizer: Tokenizer, words: Sequence[str] = ()) -> str:
     """A line on how the words of a folder of vectors were made unlike those of the run, or none."""
     recorded = recorded_tokenizer(source)
     if recorded is None:
         return ""
+    if lost := recorded.lost(words):
+        return (
+            f"{source}: made by superconext 0.2.0, whose rules cut texts otherwise: {lost} by this "
+            "version: train the vectors again"
+        )
     theirs, ours = recorded.to_dict(), tokenizer.to_dict()
     rules = [set(made["normalizer"]["rules"]) for made in (theirs, ours)]
     parts = [

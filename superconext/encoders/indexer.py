@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import RunError, plural
+from superconext.core.errors import RunError
 from superconext.data.token_store import OovWords, TokenRows, TokenStore
 from superconext.text.characters import letters_of
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
-from superconext.text.normalize import CONNECTORS, PLACEHOLDERS
+from superconext.text.normalize import PLACEHOLDERS
 from superconext.text.tokenize import PAD, UNK, UNK_ID, Pieces, Tokenizer, Vocabulary
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
@@ -68,17 +68,9 @@ class TextIndexer:
     def misread(self) -> str:
         """What whoever uses a model of an earlier version must know of words that it was trained
         with and that texts are no longer cut into; "" where there are none."""
-        some = self.tokenizer.misread(self.known_words)
-        if not some:
-            return ""
-        words = [word for word in some if word not in CONNECTORS]
-        found = (
-            f"{plural(len(words), 'word')} of it, such as {words[0]!r}, cannot be found"
-            if words
-            else f"{some[0]!r} between letters is part of a word"
-        )
-        return (
-            f"trained with superconext 0.2.0, whose rules cut texts otherwise: {found} by this "
+        lost = self.tokenizer.lost(self.known_words)
+        return lost and (
+            f"trained with superconext 0.2.0, whose rules cut texts otherwise: {lost} by this "
             "version: train again, or predict with 0.2.0"
         )
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from superconext.core.errors import ConfigError, RunError
+from superconext.core.errors import ConfigError, RunError, plural
 from superconext.text import characters
 from superconext.text.bridge import Bridge
 from superconext.text.normalize import CONNECTORS, Normalizer, number_pattern
@@ -242,6 +242,14 @@ class Tokenizer:
             for word, tokens in zip(odd, self.many(odd), strict=True)
             if tokens != [word] or word in _NEW_CONNECTORS
         ]
+
+    def lost(self, words: Sequence[str]) -> str:
+        """What `misread` finds, for a message; "" where it is nothing."""
+        some = self.misread(words)
+        whole = [word for word in some if word not in CONNECTORS]
+        if whole:
+            return f"{plural(len(whole), 'word')} of it, such as {whole[0]!r}, cannot be found"
+        return f"{some[0]!r} between letters is part of a word" if some else ""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known": {}}  # a cache is not pickled

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from superconext._version import __version__
 from superconext.core.errors import ColumnError, ConfigError, DataError
-from superconext.core.files import file_sha256, write_json
+from superconext.core.files import file_sha256, refuse_pipe, write_json
 from superconext.core.progress import WARNING, Advance, Progress
 from superconext.data.duplicates import Decontamination
 from superconext.data.file_format import format_of_suffix
@@ -96,7 +96,7 @@ class Lines:
         """The sentences of one of the files. Raises DataError if it cannot be read."""
         if str(path) == STDIN:
             raise DataError("-: text is read several times; expected a file: save it as one")
-        _refuse_sentence(path)
+        _refuse_what_is_no_file(path)
         with open_file(path, encoding=self.encoding) as file:
             refuse_other(file)
             start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -287,7 +287,7 @@ class Sentences:
                 facts += [self.lines.encoding, self.lines.fix_text]
             for path in self.lines.paths:
                 if not all(map(os.path.isfile, files_of(path))):  # or a text too long for a name
-                    _refuse_sentence(path)
+                    _refuse_what_is_no_file(path)
                     found, mend = "no such file", "check the path"
                     if os.path.isdir(path):
                         found = "is a folder"
@@ -369,14 +369,16 @@ class Sentences:
             raise
 
 
-def _refuse_sentence(path: Path) -> None:
-    """Raise DataError for several words without a suffix, where there is no such file."""
+def _refuse_what_is_no_file(path: Path) -> None:
+    """Raise DataError for a pipe, and for several words without a suffix, where there is no such
+    file."""
     name = str(path)
     if re.search(r"\s", path.name) and not re.search(r"\.\w+$", name) and not os.path.exists(path):
         raise DataError(
             f"found {shown(name)}, expected paths of text files, not sentences: write the texts "
             "into a file, one a line, and name that, or check the path"
         )
+    refuse_pipe(path, "text")
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -175,6 +175,19 @@ def test_a_folder_whose_words_are_spelt_otherwise_is_told_of(tmp_path, theirs, o
         assert found[0].startswith("warning: ")
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_folder_whose_words_earlier_rules_cut_is_told_of(tmp_path, version):
+    folder = tmp_path / "vectors"
+    WordVectors(["zwin", "i\u0307sraf"], np.ones((2, 3), dtype=np.float32)).save(folder)
+    record_tokenizer(folder, Tokenizer(Normalizer("latin"), version=version))
+    progress = Listening()
+    start(Tokenizer(Normalizer("latin")), progress, vectors=str(folder))
+    told = [line for line in progress.said if "made by superconext 0.2.0" in line]
+    assert len(told) == (version == 1)
+    for line in told:
+        assert line.startswith("warning: ") and "1 word of it, such as 'i\u0307sraf'" in line
+
+
 def test_a_bridge_on_one_side_is_told_of(tmp_path):
     folder = tmp_path / "vectors"
     WordVectors(["zwin"], np.ones((1, 3), dtype=np.float32)).save(folder)

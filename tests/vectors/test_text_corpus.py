@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import os
 import shlex
 import warnings
 
@@ -64,6 +65,16 @@ def test_a_line_longer_than_a_piece_is_utf_8_all_the_same(tmp_path):
 def test_a_text_in_place_of_a_file_is_told_as_one(text):
     model = SuperConTextClassifier(unlabelled=[text], vector_dimension=4)
     with pytest.raises(DataError, match="expected paths of text files, not sentences: write"):
+        model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes")
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="found a pipe or device, which can be read once alone"):
+        list(Lines([tmp_path / "pipe"]))
+    model = SuperConTextClassifier(unlabelled=[tmp_path / "pipe"], vector_dimension=4)
+    with pytest.raises(DataError, match="found a pipe or device, which can be read once alone"):
         model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
 
 
