@@ -301,7 +301,9 @@ def collect(arguments: argparse.Namespace) -> None:
         writer.writerows(lines)
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     about = {
-        "commit": arguments.commit or subprocess.check_output(git, text=True).strip(),
+        "commits": [
+            {"commit": arguments.commit or subprocess.check_output(git, text=True).strip()}
+        ],
         "python": platform.python_version(),
         **{name: version(name) for name in ("torch", "transformers", "setfit")},
         "fine_tuned": FINE_TUNED,
