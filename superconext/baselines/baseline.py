@@ -17,7 +17,7 @@ import numpy as np
 
 from superconext.baselines import BASELINES, CONTROLS
 from superconext.core.errors import ConfigError
-from superconext.core.registry import expect
+from superconext.core.registry import expect, own_fault
 from superconext.probe import ADJUSTED
 from superconext.probe.base import log_shares, shifted, softmax
 from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
@@ -180,11 +180,19 @@ def fit_baseline(
     return baseline
 
 
-def predicted_labels(baseline: Baseline, texts: Sequence[str]) -> list[str]:
-    """What a fitted baseline predicts. Raises ConfigError unless that is a label for each text."""
+def predicted_labels(baseline: Baseline, texts: Sequence[str], classes: Sequence[str]) -> list[str]:
+    """What a fitted baseline predicts. Raises ConfigError unless that is a class for each text."""
     labels = baseline.predict(list(texts))
     right = isinstance(labels, (list, tuple, np.ndarray)) and len(labels) == len(texts)
     expect(right, baseline, "predict", labels, f"a list of {len(texts)} labels, one for each text")
+    known = set(classes)
+    for label in labels:
+        if not isinstance(label, str) or label not in known:
+            raise own_fault(
+                baseline,
+                f"the label {label!r:.80}, returned by predict",
+                f"labels of the training rows, such as {classes[0]!r}",
+            )
     return list(labels)
 
 
@@ -278,7 +286,7 @@ def baseline_report(
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
             probabilities = baseline.predict_proba(list(texts)) if needed else None
-            predicted = predicted_labels(baseline, texts)
+            predicted = predicted_labels(baseline, texts, classes)
             metrics = classification_metrics(labels, predicted, classes, probabilities)
             rows = texts, labels, predicted, classes, probabilities
             scores[split] = by_script(metrics, *rows)

@@ -76,7 +76,7 @@ def data() -> None:
     type=click.FloatRange(0.5, 1, min_open=True),
     default=0.8,
     show_default=True,
-    help="Least Jaccard similarity of near-duplicates' character 4-grams.",
+    help="Minimum Jaccard similarity of near-duplicates' character 4-grams.",
 )
 @switch("--no-near", "Do not look for near-duplicates.")
 @click.option(
@@ -84,10 +84,10 @@ def data() -> None:
     type=click.IntRange(0),
     default=3,
     show_default=True,
-    help="Examples to show of each.",
+    help="Examples shown per problem.",
 )
 @click.option(
-    "--deduplicate", metavar="DIR", help="Write the files without copies into this new folder."
+    "--deduplicate", metavar="DIR", help="Write the files without duplicates into this new folder."
 )
 @switch("--force", "Replace DIR if it holds a data set.")
 @_NORMALIZE
@@ -113,7 +113,7 @@ def inspect(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show classes, lengths, scripts, copies, leaks and contradictory labels of labelled FILEs.
+    """Show classes, lengths, scripts, duplicates, leaks, contradictory labels of labelled FILEs.
 
     Give FILEs in the order train, dev, test; they are compared with one another. --deduplicate
     writes every text once, into the last file that has it, with its most frequent label.
@@ -126,7 +126,7 @@ def inspect(
     from superconext.report.datasets import coverage_of, inspection, leaks, said_in
 
     if deduplicate is not None:
-        check_folder(deduplicate, force)
+        check_folder(deduplicate, force, [*files, dev, test])
     named = as_usage(named_parts, files, dev, test)
     # A report goes on where other commands stop, a copy of the rows does not.
     reading = {**reading, "on_error": "skip" if deduplicate is None else "fail"}
@@ -248,7 +248,7 @@ def split(
 ) -> None:
     """Split the labelled FILE into train, dev and test.
 
-    Splits are stratified, and copies of a text are always in the same split. The same file,
+    Splits are stratified, and duplicates of a text are always in the same split. The same file,
     seed and fractions give the same split.
     """
     from superconext.core.progress import TerminalProgress
@@ -258,7 +258,7 @@ def split(
 
     if dev + test >= 1:
         raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
-    check_folder(out, force)
+    check_folder(out, force, [file])
     corpus = _read(file, text_column, label_column, reading)
     others = next(iter(read_beside(corpus, text_column, reading["encoding"])[2].values()), {})
     if others:
@@ -308,9 +308,9 @@ def _train_next(out: str, document: dict[str, Any]) -> None:
     type=click.FloatRange(0.5, 1, min_open=True),
     default=0.8,
     show_default=True,
-    help="Least Jaccard similarity of near repeats' character 4-grams.",
+    help="Minimum Jaccard similarity of near-duplicates' character 4-grams.",
 )
-@switch("--no-near", "Keep near repeats.")
+@switch("--no-near", "Keep near-duplicates.")
 @number("--min-words", 2, "Drop lines with fewer words.")
 @_NORMALIZE
 @switch("--force", "Replace the file to write.")
@@ -330,8 +330,8 @@ def pool(
 
     FILEs may be text, tables, JSON, subtitles (.srt, .vtt), exports of WhatsApp, Telegram,
     Messenger and Twitter, MediaWiki dumps, also as .gz, .bz2 or in a .zip. Markup, addresses and
-    handles are removed; repeats, near repeats, texts of --leave-out and lines unlike --like are
-    dropped. Repeat an interrupted command to resume it.
+    handles are removed; duplicates, near-duplicates, texts of --leave-out and lines unlike --like
+    are dropped. Repeat an interrupted command to resume it.
     """
     from superconext.core.errors import DataError
     from superconext.core.locks import only_writer
@@ -484,7 +484,7 @@ def fetch(
     entry = _find(name)
     if source is not None and url_base is not None:
         raise click.UsageError("found --from and --url-base; expected one of them")
-    check_folder(out, force)
+    check_folder(out, force, [source])
     progress = TerminalProgress(quiet)
     with progress.bar(f"fetching {entry.name}") as advance:
         got = fetch_set(

@@ -32,6 +32,7 @@ from superconext.cli.options import (
     tell,
 )
 from superconext.config.parameters import (
+    BY_NAME,
     DECIDED,
     DECIDED_WITH_SYSTEMS,
     OPTION,
@@ -99,7 +100,7 @@ RUNS = shared(
         help="Run the fits in processes of this machine, or on the workers of --scheduler.",
     ),
     click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler."),
-    switch("--deduplicate", "Remove copies within and across splits."),
+    switch("--deduplicate", "Remove duplicates within and across splits."),
     switch("--deduplicate-near", "Remove training rows that nearly repeat a dev or test text."),
     click.option(
         "--at-most",
@@ -212,7 +213,7 @@ _LIST = "list"
 @click.option(
     "--protocol",
     metavar="NAME",
-    help="Repeat a paper's comparison beside its figures; list: describe the protocols.",
+    help="Repeat a paper's comparison, with its figures; list: describe the protocols.",
 )
 @click.option(
     "--study",
@@ -571,8 +572,10 @@ def sweep(
     each trial is one fit with seed 0; the other seeds are fitted for the chosen values.
     """
     from superconext.core.progress import TerminalProgress
+    from superconext.encoders import encoder_class
     from superconext.experiments import sweep as sweeping
     from superconext.experiments.tables import to_csv_rows, to_grid
+    from superconext.objectives.catalogue import objective_class
 
     names = tuple(name.replace("-", "_") for name in parameter)
     as_usage(check_names, names, "sweep")
@@ -586,7 +589,10 @@ def sweep(
         raise click.UsageError(f"found a value for {twice[0]}, which is varied: leave it out")
     objective = given.pop("objective", "superloss")
     if trials:
-        axes = as_usage(sweeping.parse_axes, names, values)
+        encoder = given.get("encoder", BY_NAME["encoder"].default)
+        owners = as_usage(objective_class, objective), as_usage(encoder_class, encoder)
+        kinds = [owner.options_type for owner in owners]
+        axes = as_usage(sweeping.parse_axes, names, values, kinds)
         systems = ()
     else:
         systems = as_usage(sweeping.make_grid, objective, names, values)

@@ -99,7 +99,7 @@ def export(
     """Convert RUN to another format, or to a smaller run folder.
 
     The export does not recognise training texts: their hashes are left out. Files are read as
-    training read its own (columns, --encoding, --fix-text), unless these options say otherwise.
+    in training (columns, --encoding, --fix-text), unless these options say otherwise.
     """
     if pruned and not test:
         raise click.UsageError(
@@ -314,7 +314,7 @@ def push(
 ) -> None:
     """Upload RUN to the Hugging Face Hub, and create the repository if it does not exist.
 
-    predictions.tsv, which may have texts, and the hashes of the training texts are not uploaded.
+    predictions.tsv, report.html and the hashes of the training texts are not uploaded.
     Needs the extra hub, and a login (hf auth login, or HF_TOKEN).
     """
     from superconext.export.hub import push as upload

@@ -78,8 +78,8 @@ def audit(
     """Rank the rows of the labelled FILE: the labels most likely to be wrong come first.
 
     Prints TSV (on a terminal, a table of the first rows): label and text, under the names that FILE
-    gives them, line, the label that may be right, a suspicion (the logarithm of how many times as
-    likely the text is under that label), the reasons and the other columns of FILE. Correct
+    gives them, line, the label that may be right, a suspicion (the log-likelihood ratio of that
+    label to the given one), the reasons and the other columns of FILE. Correct
     the labels in a spreadsheet; train reads the corrected file. If several annotators labelled
     FILE, their disagreement is a reason too. A RUN that was trained on a tenth of FILE or more
     is not used, unless its encoder is frozen.
@@ -178,7 +178,7 @@ def _suggested(options: Mapping[str, Any]) -> Sequence[str]:
     help="Write a file that this tool imports, with predictions to confirm.",
 )
 @switch("--blind", "Leave out the predictions.")
-@number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
+@number("--seed", 0, "Seed of the clustering.", click.IntRange(0))
 @out_file(endings=_suggested)
 @TEXT_COLUMN
 @TEXT_READING

@@ -130,7 +130,8 @@ _READING: dict[str, Decorator] = {
     "fold_label_case": click.option(
         "--fold-label-case/--no-fold-label-case",
         default=None,
-        help="Merge labels that differ only in case, spaces, .0 or Arabic spelling, or keep them.",
+        help="Merge, or keep, labels that differ only in case, spaces, final .0 or Arabic "
+        "spelling.",
     ),
 }
 CONFIG = click.option(
@@ -245,7 +246,7 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
 TABLES = (".csv", ".tsv", ".tab", ".txt")
 DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
-CSV_OR_TSV = "CSV if its name ends in .csv (with the separator of a .csv that is read), else TSV"
+CSV_OR_TSV = "CSV if its name ends in .csv (with an input .csv's separator), else TSV"
 
 
 def tables(options: Mapping[str, Any]) -> Sequence[str]:
@@ -424,9 +425,10 @@ def say_next(line: str) -> None:
     tell(f"next: {line}")
 
 
-def free_folder(out: str, force: bool) -> Path:
-    """The folder of word vectors to write. Raises VectorsError if it may not be written."""
-    return files.free_folder(out, force, "info.json", "folder of word vectors", VectorsError)
+def free_folder(out: str, force: bool, reads: Sequence[str | None] = ()) -> Path:
+    """The folder of word vectors to write. Raises VectorsError if it may not be written, or holds
+    what is read."""
+    return files.free_folder(out, force, "info.json", "folder of word vectors", VectorsError, reads)
 
 
 _TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}
@@ -695,6 +697,7 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
 _DEFAULTS = {
     "preset": "auto in train, where no option names a recipe; else fast",
     "logit_adjustment": "0; 0.5 with --preset auto",
+    "pretrain": "no, except as above",
     "threads": "in train one for each idle processor, up to 4; else 1",
 }
 

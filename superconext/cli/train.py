@@ -54,7 +54,7 @@ from superconext.core.files import shell_word
 @click.option(
     "--test",
     metavar="FILE",
-    help="Labelled file to report scores on; unset: dev rows, or those that folds hold out.",
+    help="Labelled file to report scores on; unset: dev rows, or out-of-fold predictions.",
 )
 @click.option(
     "--out",
@@ -65,8 +65,8 @@ from superconext.core.files import shell_word
 @click.option(
     "--resume",
     metavar="RUN",
-    help="Resume a run that was interrupted while its encoder trained; of a cross-validation, also "
-    "one that compares recipes, nothing is kept.",
+    help="Resume a run that was interrupted after its encoder's first epoch; cross-validations, "
+    "even of recipes, start again.",
 )
 @CONFIG
 @COLUMNS
@@ -75,7 +75,7 @@ from superconext.core.files import shell_word
 )
 @READING
 @switch("--keep-text", "Include the texts in predictions.tsv.")
-@switch("--no-report", "Do not write report.html, the page of the run, which has its sentences.")
+@switch("--no-report", "Do not write report.html, the page of the run, which quotes its sentences.")
 @FIGURES
 @JSON
 @QUIET
@@ -96,8 +96,8 @@ def train(
 
     TRAIN is CSV, TSV, JSON, fastText's __label__ lines (also .gz), .xlsx, Parquet, or a folder of
     Hugging Face datasets. Unless an option says how to learn (an objective, an encoder or its
-    sizes, --epochs or the like, what predicts, a preset), a few recipes are compared and the best
-    one is used.
+    sizes, --epochs or the like, --probe-features, a preset), a few recipes are compared and the
+    best is used.
     """
     from superconext.config.files import read_config
     from superconext.core.process import choose_threads
@@ -202,12 +202,12 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @number("--epochs", None, "Passes over the text; unset: 2, with --init 10.")
 @number("--words", None, "Words of the text that each pass reads, drawn anew; unset: all.")
 @number(
-    "--batch-size", None, "Sentences in a batch; unset: 128, from 50,000 sentences of text on 256."
+    "--batch-size", None, "Sentences in a batch; unset: 128, or 256 from 50,000 sentences of text."
 )
 @number(
     "--learning-rate",
     None,
-    "Largest step size of Adam; unset: 0.002, from 50,000 sentences of text on 0.003.",
+    "Adam's peak learning rate; unset: 0.002, or 0.003 from 50,000 sentences of text.",
     click.FloatRange(0.0, min_open=True),
 )
 @number("--dropout", 0.2, "Dropout on word vectors and states.", _SHARE)
@@ -255,7 +255,7 @@ def pretrain(
     from superconext.training.pretraining.make import pretrain as make
 
     def first() -> dict[str, Any]:
-        folder = free_folder(out, force)
+        folder = free_folder(out, force, [*files, *options["leave_out"], options["vectors"]])
         return make(request_of(options, files=files, out=folder), TerminalProgress(quiet))
 
     facts = by_all(first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 from operator import eq
 from pathlib import Path
@@ -352,9 +353,9 @@ def predict(
 
     RUN may also be a folder made by export --format onnx or static. FILE may be of any size. Every
     row of FILE gives one row, in the same order; a row without text gets an empty label, or is left
-    out with --drop-incomplete. With --proba, --keep or --out a header names the columns. --details
-    and --json add line numbers, the shares of a text's words and letters that are new to RUN, and
-    whether the text is among those that RUN was made from (train or dev).
+    out with --drop-incomplete. With --proba, --details, --keep or --out a header names the columns.
+    --details and --json add line numbers, the shares of a text's words and letters that are new to
+    RUN, and whether RUN was made from the text (train or dev).
     """
     import sys
     from contextlib import ExitStack
@@ -708,13 +709,17 @@ def report(
 
     refuse_swapped([run], file)
     manifest = read_manifest(Path(run))  # what is no run is told before what is not installed
-    from superconext.report.page import expected, write_page
+    from superconext.report.page import expected, is_page, write_page
     from superconext.runs.page import PAGE, folder_page, other_page
 
     name = PAGE if file is None else f"report-{Path(file).name.split('.')[0] or 'rows'}.html"
     path = Path(out) if out else Path(run) / name
     if not path.parent.is_dir():
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"{path}: found no ending .html, expected one: name the page so")
+    if os.path.lexists(path) and not is_page(path):
+        raise DataError(f"{path} exists and is no page; expected a new file: choose another")
     if file is None:
         if train:
             raise click.UsageError("--train needs FILE: also name the file to evaluate RUN on.")

@@ -100,7 +100,7 @@ def train(
     from superconext.vectors.text_corpus import Lines, Sentences, make_tokenizer, record_tokenizer
     from superconext.vectors.training import cached_vectors
 
-    folder = free_folder(out, force)
+    folder = free_folder(out, force, [*files, *leave_out])
     progress, began = TerminalProgress(quiet), time.perf_counter()
     lines = Lines(files, text_column, **reading)
     tokenizer = make_tokenizer(lines, normalize, bridge)
@@ -206,17 +206,14 @@ def convert(
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Convert VECTORS, in any readable format, to a folder that loads at once."""
-    from superconext.core.errors import VectorsError
+    """Convert VECTORS, in any readable format, to a folder that loads fast."""
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import facts_of
     from superconext.vectors.readers import read_vectors
     from superconext.vectors.table import count_words
     from superconext.vectors.text_corpus import Lines, record_tokenizer, recorded_tokenizer
 
-    folder = free_folder(out, force)
-    if folder.resolve() == Path(source).resolve():
-        raise VectorsError(f"{out} is VECTORS itself; expected another folder: choose one")
+    folder = free_folder(out, force, [source, words_of])
     if words_of is None and reading["encoding"]:
         raise click.UsageError("--encoding is that of the text of --words-of; VECTORS are UTF-8")
     recorded, keep = recorded_tokenizer(source), None

@@ -39,11 +39,13 @@ def _content_sha256(path: Path, content: str) -> str:
     error = VectorsError if content == "vectors" else DataError
     if not path.is_dir():
         # `archive.zip:member` names a file in an archive.
-        file = path if path.exists() else Path(str(path).rpartition(":")[0] or path)
+        archive, _, member = ("", "", "") if path.exists() else str(path).rpartition(":")
+        file = Path(archive) if archive else path
         refuse_pipe(file, content, error)
         if not file.is_file():
             raise error(f"{path}: no such file; expected what {content} names: check the path")
-        return file_sha256(file)
+        found = file_sha256(file)
+        return hashlib.sha256(f"{found} {member}".encode()).hexdigest() if archive else found
     digest = hashlib.sha256()
     for file in sorted(item for item in path.rglob("*") if item.is_file()):
         digest.update(f"{file.relative_to(path).as_posix()} {file_sha256(file)}\n".encode())

@@ -184,7 +184,7 @@ class Config:
     objective: str = _objective("superloss", "Training objective, by name.")
     preset: str = _training(
         "fast",
-        "Defaults. fast: one encoder; auto: the best of a few recipes on rows held out; paper: as "
+        "Defaults. fast: one encoder; auto: the best of a few recipes on held-out rows; paper: as "
         "published.",
         choices=tuple(PRESETS),
     )
@@ -229,20 +229,20 @@ class Config:
     )
     epochs: int | None = _training(
         None,
-        "Passes over the data; unset: 15, or above 3,000 rows as many as read 45,000 rows, at "
-        "least 6; of a transformer 24, or above 833 rows as many as read 20,000, at least 3; "
-        "beside steps_per_epoch 15.",
+        "Passes over the data; unset: 15, or above 3,000 rows enough to read 45,000 rows, at "
+        "least 6; for transformers 24, or above 833 rows enough to read 20,000, at least 3; "
+        "with steps_per_epoch 15.",
         low=1,
     )
     steps_per_epoch: int | None = _training(
         None,
         "Batches in an epoch; unset: enough to see every row of the largest class, and at least 8 "
-        "if batches are balanced, but for a transformer.",
+        "if batches are balanced, except for transformers.",
         low=1,
     )
     batch_size: int = _training(
         200,
-        "Sentences in a batch, which most contrastive objectives share equally by class.",
+        "Sentences in a batch, which most contrastive objectives divide equally among classes.",
         low=4,
         high=65536,
     )
@@ -266,23 +266,24 @@ class Config:
     vectors: str | None = _text(None, "Word vector file; unset: the run trains its own.")
     init: str | None = _text(
         None,
-        "Folder of a pretrained encoder (superconext pretrain) to start from; it has word vectors.",
+        "Folder of a pretrained encoder (superconext pretrain) to start from; it includes word "
+        "vectors.",
     )
     unlabelled: str | tuple[str, ...] | None = _data(
         None,
-        "File of unlabelled text, one sentence a line, to train word vectors on.",
+        "File of unlabelled text, one sentence a line, for word vectors and pretraining.",
         several=True,
     )
     pretrain: bool = _text(
         False,
-        "First pretrain the encoder to predict the words of the unlabelled text, starting from "
-        "init if that is given; kept in the cache. Unless told not to, train does so where it "
-        "compares recipes and the text has 500,000 words.",
+        "First pretrain the encoder as a language model on the unlabelled text, from "
+        "init if given; kept in the cache. Unless told not to, train does so when it "
+        "compares recipes and the text has 500,000 words or more.",
     )
     pretrain_words: int | None = _text(
         None,
         "Words of the unlabelled text that each pass of pretraining reads, drawn anew; unset: all, "
-        "or as many as the budget allows where train pretrains without being told to.",
+        "or as many as the budget allows when train pretrains by itself.",
         low=1,
     )
     related: str | None = _data(
@@ -310,7 +311,7 @@ class Config:
     tune_vectors: bool = _text(False, "Train the word vectors together with the encoder.")
     subwords: bool = _text(
         True,
-        "Also train vectors of character n-grams, so that spellings of a word share them.",
+        "Also train vectors of character n-grams, so that spelling variants share them.",
     )
     normalize: str = _text(
         "auto",
@@ -326,7 +327,7 @@ class Config:
         choices=("moroccan", "algerian", "tunisian"),
     )
     min_count: int = _text(1, "Drop training words seen fewer times.", low=1)
-    max_length: int = _text(500, "Tokens read of a text; what follows is cut.", low=1, high=100_000)
+    max_length: int = _text(500, "Tokens read per text; the rest is cut.", low=1, high=100_000)
     seed: int = _training(0, "Random seed.", low=0, high=2**31 - 1)
     threads: int = _training(
         1,
@@ -351,8 +352,7 @@ class Config:
     )
     calibrate: bool = _probe(
         False,
-        "Scale probabilities by a temperature fitted on dev, or on the rows that the folds of a "
-        "cross-validation hold out.",
+        "Scale probabilities by a temperature fitted on dev, or on out-of-fold predictions.",
     )
     logit_adjustment: float = _probe(
         0.0,
@@ -377,13 +377,14 @@ class Config:
         None,
         "Cross-validate on this many folds instead of choosing on dev rows, then fit on all rows; "
         "0: never. Unset: 5 where recipes are compared and a dev file, if any, has fewer than 50 "
-        "rows, and in train without dev and test file below 300 rows; else never.",
+        "rows, and in train below 300 rows without dev and "
+        "test files; else never.",
         low=0,
         high=100,
     )
     budget: float = _training(
         5.0,
-        "Minutes of processor time that the preset auto may spend on its choice.",
+        "Minutes of CPU time that the preset auto may spend on its choice.",
         low=0.0,
         high=10_000.0,
     )

@@ -18,7 +18,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from time import process_time
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from superconext.core.files import cache_dir, write_json
@@ -146,10 +146,11 @@ def _seconds(one: torch.Tensor, other: torch.Tensor) -> float:
 
     found = []
     for _ in range(5):
-        began = process_time()
+        # That of the processor counts in ticks of 16 ms on some systems, which is too coarse.
+        began = perf_counter()
         for _ in range(3):
             torch.mm(one, other)
-        found.append(process_time() - began)
+        found.append(perf_counter() - began)
     return min(found)
 
 

@@ -289,13 +289,20 @@ def _known_as(path: object, hidden: Path | None, folder: Path) -> str:
 
 
 def free_folder(
-    out: str | Path, force: bool, mark: str, what: str, error: type[SuperConTextError]
+    out: str | Path,
+    force: bool,
+    mark: str,
+    what: str,
+    error: type[SuperConTextError],
+    reads: Iterable[str | Path | None] = (),
 ) -> Path:
     """The folder to write: a new one, an empty one, or with `force` one with the file `mark`; of a
     link, what it leads to.
 
+    reads: files and folders that the command reads, or None.
+
     Raises `error` for any other, calling what --force expects by the words `what`, and for one that
-    cannot be replaced as a whole.
+    cannot be replaced as a whole, or would take with it what is read.
     """
     folder = Path(out)
     if folder.name in ("", ".."):
@@ -321,6 +328,13 @@ def free_folder(
                 f"{out} holds the folder that this command runs in; expected one to replace: run "
                 "it from another folder"
             )
+    for path in reads:
+        with contextlib.suppress(OSError):
+            if path and Path(path).resolve().is_relative_to(folder.resolve()):
+                raise error(
+                    f"{out} has {path} in it, which is read here and would be removed; expected "
+                    "another folder to write: choose one, or move the file"
+                )
     return folder
 
 

@@ -137,6 +137,12 @@ def fetch(
         raise DataError(f"{entry.name}: no certain address is known; {entry.by_hand}")
     notes: list[str] = []
     if entry.hub:
+        if source is not None or url_base is not None:
+            found = "--from" if source is not None else "--url-base"
+            raise DataError(
+                f"{entry.name}: found {found}; expected a set that lies in files of its own, and "
+                f"this one is fetched by the library datasets, as {entry.hub}: leave it out"
+            )
         loaded = hub_parts(entry, cache / entry.name, quiet=progress is None)
         counted: dict[str, Iterable[Row]] = {
             part: _clean(part, rows, entry, notes) for part, rows in loaded.items()

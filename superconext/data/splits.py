@@ -51,9 +51,12 @@ HELD_BACK = 0.1
 Row = tuple[str, str]  # label, text
 
 
-def check_folder(out: str | Path, force: bool = False) -> Path:
-    """The folder to write. Raises DataError unless it is new, or a data set and `force` is set."""
-    return free_folder(out, force, RECORD, "folder of a data set", DataError)
+def check_folder(
+    out: str | Path, force: bool = False, reads: Iterable[str | Path | None] = ()
+) -> Path:
+    """The folder to write. Raises DataError unless it is new, or a data set without one of the
+    files that are read and `force` is set."""
+    return free_folder(out, force, RECORD, "folder of a data set", DataError, reads)
 
 
 def write_folder(

@@ -240,7 +240,7 @@ def _baseline(
         texts, _ = parts[name]
         probabilities = baseline.predict_proba(list(texts)) if needed else None
         scored[name] = Scored.of(
-            parts[name], predicted_labels(baseline, texts), classes, probabilities
+            parts[name], predicted_labels(baseline, texts, classes), classes, probabilities
         )
     return dict(baseline.settings), {"probe": scored}
 
@@ -360,7 +360,7 @@ def _source_encoder(
         left_out += len(leaked) * (name == "train")
     texts, labels = kept["train"]
     config = fit_config(source.given, fit.system, fit.seed)
-    key = config, tuple(texts), tuple(labels), tuple(target)
+    key = config, *map(tuple, (texts, labels, *kept["dev"], target))
     if key not in _last_encoder:
         torch.set_num_threads(config.threads)
         fitted = fit_model(
@@ -457,7 +457,7 @@ def run_on_folds(
             texts, _ = pick(rows, fold.held)
             baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run, config)
             shares = baseline.predict_proba(list(texts)) if probabilities_needed() else None
-            found.append((predicted_labels(baseline, texts), shares))
+            found.append((predicted_labels(baseline, texts, labels), shares))
     elif fit.system.is_auto:
         from superconext.fitting.recipes import fit_chosen
 

@@ -18,10 +18,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from superconext.baselines import ALWAYS_FITTED
-from superconext.config.parameters import BY_NAME
+from superconext.config.parameters import BY_NAME, OPTION
 from superconext.core.errors import ConfigError, MissingExtraError, RunError, plural
 from superconext.core.progress import Progress
 from superconext.experiments.paired_tests import TESTED
@@ -284,12 +284,20 @@ class Axis:
         return min(self.high, max(self.low, float(f"{value:.{DIGITS}g}")))
 
 
-def parse_axes(parameters: Sequence[str], values: Sequence[str]) -> tuple[Axis, ...]:
+def parse_axes(
+    parameters: Sequence[str], values: Sequence[str], options: Sequence[type] = ()
+) -> tuple[Axis, ...]:
     """The axes of a search, of each parameter `A,B,C` to choose from, `LOW:HIGH` or `LOW:HIGH:log`.
+
+    options: the `options_type` of the objective and of the encoder, which say of what type an
+        option is; of others that is how the ends of its range are written.
 
     Raises ConfigError for what is no parameter, value or range.
     """
-    return tuple(_axis(name, text) for name, text in _named(parameters, values))
+    types = {name: row.type for name, row in BY_NAME.items()}
+    for one in options:
+        types |= {OPTION + name: kind for name, kind in get_type_hints(one).items()}
+    return tuple(_axis(name, text, types) for name, text in _named(parameters, values))
 
 
 def _named(parameters: Sequence[str], values: Sequence[str]) -> list[tuple[str, str]]:
@@ -312,13 +320,12 @@ def _choices(name: str, text: str) -> tuple[Any, ...]:
     return choices
 
 
-def _axis(name: str, text: str) -> Axis:
+def _axis(name: str, text: str, types: Mapping[str, type]) -> Axis:
     if ":" not in text:
         return Axis(name, _choices(name, text))
     low, high, *rest = (piece.strip() for piece in text.split(":"))
     ends = [parse_value(name, piece, "sweep") for piece in (low, high)]
-    kinds = {type(end) for end in ends}  # an option of the objective has no row in the table
-    kind = BY_NAME[name].type if name in BY_NAME else max(kinds, key=[int, float, str].index)
+    kind = types.get(name) or max({type(end) for end in ends}, key=[int, float, str].index)
     log = rest == ["log"]
     if kind not in (int, float) or ends[0] >= ends[1] or (rest and not log):
         raise ConfigError(

@@ -142,7 +142,7 @@ def distil(
 class Bags:
     """Of each of N texts the rows of the table that it is the weighted sum of.
 
-    texts: the distinct pieces of each text; pieces: the rows of each piece, its own first.
+    texts: the pieces of each text; pieces: the rows of each piece, its own first.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:

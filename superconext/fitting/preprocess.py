@@ -393,7 +393,7 @@ def _pool_tokens(
     kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, source)
     progress.say(
         f"pool: {len(kept)} of {len(texts)} sentences of {source}; left out {passed} that are "
-        "empty or repeat another, a training or a dev text"
+        "empty or repeat another or a labelled text"
     )
     return kept
 

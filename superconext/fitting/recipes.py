@@ -56,7 +56,7 @@ from superconext.probe.ensemble import (
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.probe.metrics import metric_values
 from superconext.training.callbacks import Callback, EarlyStopping
-from superconext.training.pretraining.make import count_words
+from superconext.training.pretraining.make import words_read
 from superconext.vectors.text_corpus import Lines
 
 #: Dev rows from which on dev decides, in place of a cross-validation.
@@ -161,7 +161,7 @@ def pretraining_of(given: Mapping[str, Any], config: Config, progress: Progress)
     asked = given.get("pretrain") is not None or config.init
     if config.preset != "auto" or asked or not config.unlabelled:
         return {}
-    words = count_words(Lines(files_of(config.unlabelled)))
+    words = words_read(Lines(files_of(config.unlabelled)))
     if words < ENOUGH_WORDS:
         return {}
     a_minute = 60 * _WORDS_A_SECOND

@@ -78,7 +78,9 @@ class _Timer(Callback):
             self.passed()
 
     def _judge(self, trainer: Trainer, seconds: float) -> None:
-        """seconds: of an epoch."""
+        """seconds: of an epoch; 0 where the clock's ticks are too coarse to tell."""
+        if not seconds:
+            return
         left = (self.deadline - clock()) / seconds
         if trainer.epochs - trainer.steps_done / trainer.batches.steps > max(left, 0.0):
             raise _TooLong(max(int(_OF_TIME * left), 0), trainer.epochs)

@@ -175,8 +175,7 @@ class MeanWithTfidf:
         """The ensemble; nothing in it is fitted on dev but the temperature that `calibrate` gives
         TF-IDF by itself; `calibrated` then fits that of the mean.
 
-        texts, labels: that have a label, `[N]`. learned: what the probe has learned from, where
-            that is otherwise: `[M, C]` as in `log_shares`.
+        texts, labels: that have a label, `[N]`. learned: not read here.
         """
         shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
         held = (None, None) if dev is None else (dev.texts, dev.labels)

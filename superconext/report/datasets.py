@@ -196,7 +196,7 @@ def _copies(report: Mapping[str, Any]) -> str:
     sizes = {part["name"]: part["rows"] for part in report["parts"]}
     rows: list[dict[str, Any]] = [
         {
-            "copies": f"within {part['name']}",
+            "duplicates": f"within {part['name']}",
             "rows": part["rows"],
             "%": 100 * part["rows"] / sizes[part["name"]],
             "identical": part["identical"],
@@ -207,14 +207,14 @@ def _copies(report: Mapping[str, Any]) -> str:
     for pair in report["duplicates"]["across"]:
         rows.append(
             {
-                "copies": f"{pair['of']} in {pair['in']}",
+                "duplicates": f"{pair['of']} in {pair['in']}",
                 "rows": pair["rows"],
                 "%": 100 * pair["rows"] / sizes[pair["of"]],
                 "identical": pair["identical"],
                 "same label": pair["same_label"],
             }
         )
-    note = f"copies: the same text after normalisation (profile {report['profile']})"
+    note = f"duplicates: the same text after normalisation (profile {report['profile']})"
     return f"{render(rows, list(rows[0]), fmt='.1f')}\n{note}"
 
 

@@ -171,6 +171,14 @@ def write_page(path: Path, context: PageContext) -> None:
     write_text(path, render_page(context))
 
 
+def is_page(path: Path) -> bool:
+    """Whether a file is an HTML page, or empty. Raises OSError where it cannot be read."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(15).lower() in (b"", b"<!doctype html>")
+
+
 def render_page(context: PageContext) -> str:
     """The page as HTML."""
     from markupsafe import Markup

@@ -26,7 +26,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,9 +72,10 @@ from superconext.runs.manifest import CHECKPOINT, listed_file, read_json, read_m
 _IN_PLACE = "in-place"
 
 
-def check_out(out: Path, force: bool) -> Path:
-    """The folder to write. Raises RunError unless it is new, or a run and `force` is given."""
-    return free_folder(out, force, "manifest.json", "run folder", RunError)
+def check_out(out: Path, force: bool, reads: Iterable[str | None] = ()) -> Path:
+    """The folder to write. Raises RunError unless it is new, or a run without one of the files that
+    are read and `force` is given."""
+    return free_folder(out, force, "manifest.json", "run folder", RunError, reads)
 
 
 def partial_of(out: Path) -> Path:

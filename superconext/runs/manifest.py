@@ -59,7 +59,7 @@ def _found_in(folder: Path, expected: str) -> str:
     expected = f"expected {expected}"
     whole = os.path.abspath(folder)  # . and / have no name
     if any(Path(place, CHECKPOINT).is_dir() for place in (whole, f"{whole}.partial")):
-        out = whole.removesuffix(".partial")
+        out = shell_word(whole.removesuffix(".partial"))
         return f"found a run that was stopped; {expected}: superconext train --resume {out}"
     if not folder.is_dir():
         return (
@@ -80,8 +80,8 @@ def _found_in(folder: Path, expected: str) -> str:
         return f"found the results of a comparison, which keeps no model; {expected}: train one"
     if (folder / "encoder.json").is_file():
         return (
-            f"found a pretrained encoder; {expected}: superconext train FILE --init {folder} "
-            "--out RUN"
+            f"found a pretrained encoder; {expected}: superconext train FILE --init "
+            f"{shell_word(folder)} --out RUN"
         )
     return f"found no manifest.json; {expected}: check the path"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.config.parameters import Config
+from superconext.config.parameters import Config, with_files
 from superconext.core.errors import ColumnError, DataError, RowsError, duration, listed, plural
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
@@ -101,6 +101,13 @@ class TrainRequest:
     no_report: bool = False
     figures: Sequence[str] = ()
     reading: dict[str, Any] = field(default_factory=dict)
+
+    def reads(self, config: Config) -> list[str | None]:
+        """The files and folders that are read: of rows, and of the parameters."""
+        found = [self.train, self.dev, self.test]
+        for name, value in config.to_dict().items():
+            with_files(name, value, found.append)
+        return found
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from superconext.core.errors import (
     DataError,
     RunError,
     StoppedEarly,
+    SuperConTextError,
     UnregisteredError,
 )
 from superconext.core.files import remove_folder, shell_word, staging_folder, sync_tree, write_json
@@ -62,7 +63,7 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
     epochs kept, and the other project errors; where no epoch was done nothing is left.
     """
     request, config = _settled(request, progress)
-    out = check_out(Path(request.out), request.force)
+    out = check_out(Path(request.out), request.force, request.reads(config))
     request = replace(request, out=str(out))
     with only_run(out, progress.say):
         check_out(out, request.force)  # again: until now another process may have written it
@@ -124,12 +125,16 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
     named, folder = folder, run_of(folder)
     if named != folder and not named.is_symlink():
         progress.note(f"{named} is the unfinished {folder}, which is resumed")
-    if not folder.exists() and not partial_of(folder).exists():
+    begun = partial_of(folder).exists()
+    if not folder.exists() and not begun:
         raise _nothing_stopped(folder)
     with only_run(folder, progress.say):
         partial = partial_of(folder)
         stopped = partial if partial.exists() else folder
         if not (stopped / CHECKPOINT).is_dir():
+            if begun and is_complete(folder):  # all that was left to do was done just now
+                progress.note(f"{folder} was finished already")
+                return _metrics(folder)
             raise _nothing_stopped(folder)
         if stopped is folder and is_complete(folder):
             # Stopped when all that was left to do was to take the checkpoint away.
@@ -179,6 +184,11 @@ def _saved_request(
     except UnregisteredError as error:
         raise RunError(
             f"{stopped}: {error}. The checkpoint waits for the code that the run was begun with"
+        ) from None
+    except SuperConTextError as error:  # such as a folder or device that is not there
+        raise RunError(
+            f"{stopped}: {error}. The checkpoint waits until that is mended, or start again with "
+            "--force"
         ) from None
     except (
         AttributeError,

@@ -18,7 +18,8 @@ _PARTS = re.compile(r"[\t\r\n]+")
 def cleaned(text: str) -> str:
     """A text without markup, addresses, handles, the sign of a retweet and invisible characters."""
     text = html.unescape(text) if "&" in text else text
-    text = TAG.sub(" ", rules.users(rules.emails(rules.urls(text))))
+    # Tags first, as an address in one becomes <url>; afterwards those placeholders.
+    text = TAG.sub(" ", rules.users(rules.emails(rules.urls(TAG.sub(" ", text)))))
     return rules.spaces(_RETWEET.sub("", text).translate(rules.INVISIBLE))
 
 

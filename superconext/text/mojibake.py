@@ -39,7 +39,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 #: Without a match of these, which are faster, there is none of the pattern.
-_FIRST = re.compile("[ÃÂØÙÚÛÐÑÎÏ×âð]"), re.compile(f"[طظ][{_ARABIC}]")
+_FIRST = re.compile("[ÃÂØÙÚÛÐÑÎÏ×âð]"), re.compile(f"[طظعغ][{_ARABIC}]")
 
 
 def is_garbled(text: str) -> bool:

@@ -243,7 +243,7 @@ class RowAdam(torch.optim.Adam):
         step, (beta1, beta2) = int(state["step"]), group["betas"]
         slots = slots[known.last[slots] < step]
         owed, small = torch.from_numpy(known.owed).to(table.device)
-        small = small / owed
+        small = small / owed.where(owed > 0, 1)  # at a rate of 0 nothing is owed
         for here in slots.split(_BLOCK):
             last = known.last[here]
             passed = (step - last).double()

@@ -310,7 +310,8 @@ def read_fasttext_binary(
         )
     table = np.memmap(path, dtype="<f4", mode="r", offset=at, shape=(rows, dimension))
     subwords = None
-    if buckets and max_n:
+    # A largest length below the smallest switches n-grams off.
+    if buckets and max_n >= max(min_n, 1):
         subwords = SubwordTable(table[rows - buckets :], max(min_n, 1), max_n)
     # The end-of-sentence mark is one symbol to fastText, not a word of four characters.
     return _composed(words, table, subwords, str(path), keep, limit, whole="</s>")
@@ -364,8 +365,12 @@ def _fasttext_words(
             f"{path}: a fastText model of version {version}, dimension {dimension}; expected "
             "version 11 or 12; write its vectors as text (.vec) and read those"
         )
-    lengths = min(buckets, min_n, max_n, size, count, labels) >= 0 and min_n <= max(max_n, min_n)
-    if not lengths or size != count + labels or 10 * size > len(data) or max_n > 100:
+    if (
+        min(buckets, min_n, max_n, size, count, labels) < 0
+        or size != count + labels
+        or 10 * size > len(data)
+        or max_n > 100
+    ):
         raise VectorsError(f"{path}: a fastText model whose counts do not add up; {_CUT}")
     words = []
     for _ in range(size):

@@ -426,14 +426,21 @@ class RowCollector:
             or folded(word) in self._folded
         ):
             return False
-        if word in self._words:
-            self._repeated += 1
-            self._first_repeated = self._first_repeated or f"{word!r} at {self.unit} {where}"
+        return not self._repeats(word, where)
+
+    def _repeats(self, word: str, where: int) -> bool:
+        """Whether there is a row of this word already; if so it is counted."""
+        if word not in self._words:
             return False
+        self._repeated += 1
+        self._first_repeated = self._first_repeated or f"{word!r} at {self.unit} {where}"
         return True
 
     def add(self, word: str, row: npt.NDArray[Any], where: int) -> bool:
-        """Hold a row `[d]`, unless a number in it is not finite."""
+        """Hold a row `[d]`, unless a number in it is not finite, or one of its word is held: two
+        may have been wanted before the first was added."""
+        if self._repeats(word, where):
+            return True
         if not np.isfinite(row).all():
             self.malformed(where, "a number is not finite")
             return False

@@ -129,7 +129,8 @@ class Lines:
         sample = b""
         notes = [f"read as {file.encoding}"] if file.encoding else []
         try:
-            for number, raw in enumerate(_lines(file.chunks), start=1):
+            for number, row in enumerate(_lines(file.chunks), start=1):
+                raw = row.removesuffix(b"\r")  # else a line would count as several
                 if b"\0" in raw:
                     raise DataError(
                         f"{path}, line {number}: found a NUL byte, expected text: the file is "

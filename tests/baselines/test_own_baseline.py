@@ -122,3 +122,16 @@ def test_an_unknown_name_and_parameters_are_refused():
     with pytest.raises(ConfigError, match=r"expected a class that extends .*Baseline|extends"):
         BASELINES.register("no_baseline", dict)
         BASELINES.get("no_baseline")
+
+
+@pytest.mark.parametrize("answer", [0, "neutral", ["good"]])
+def test_a_label_that_training_lacks_is_told(request_of, answer):
+    class Lost(WordVotes):
+        def predict(self, texts):
+            return [answer for _ in texts]
+
+    BASELINES.register("lost", Lost)
+    with pytest.raises(
+        ConfigError, match=r"lost. .*: found the label .*by predict"
+    ):
+        compare(request_of(objectives="lost", seeds=1), Progress())

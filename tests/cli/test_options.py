@@ -241,11 +241,11 @@ def test_an_option_of_another_command_is_told_with_the_command(call, words, end)
             [
                 *("--unlabelled FILE", "--vectors FILE", "--related FILE", "--soft-labels FILE"),
                 *("--init FOLDER", "learn word vectors from texts without a label"),
-                *("Arabic spelling, or keep them", "and the text has 500,000 words"),
-                "as many as read 45,000 rows, at least 6",
+                *("final .0 or Arabic spelling", "and the text has 500,000 words"),
+                "enough to read 45,000 rows, at least 6",
             ],
         ),
-        (("train", "--help"), ["that was interrupted while its encoder trained", "--budget TIME"]),
+        (("train", "--help"), ["interrupted after its encoder's first epoch", "--budget TIME"]),
         (
             ("pretrain", "--help"),
             ["Replace FOLDER if it holds an encoder or word vectors.", "that each pass reads"],

@@ -53,6 +53,19 @@ def test_page_and_details_mean_the_same_by_unknown_words(finished, call, tmp_pat
     assert ("unknown", "Unknown words") in [bucket[:2] for bucket in made.buckets]
 
 
+def test_a_page_takes_the_place_of_pages_alone(finished, call, tmp_path):
+    rows, page = tmp_path / "rows.tsv", tmp_path / "page.html"
+    shutil.copy(finished.data.dev, rows)
+    before = rows.read_bytes()
+    assert "found no ending .html" in blame(call("report", finished.folder, rows, "--out", rows))
+    page.write_bytes(before)
+    assert "exists and is no page" in blame(call("report", finished.folder, rows, "--out", page))
+    assert rows.read_bytes() == page.read_bytes() == before
+    page.unlink()
+    for _ in range(2):
+        assert call("report", finished.folder, rows, "--out", page).code == 0
+
+
 def test_other_rows_get_a_page_of_their_own(finished, call, tmp_path):
     out = tmp_path / "page.html"
     said = call(

@@ -585,3 +585,45 @@ def test_a_mount_point_is_not_replaced(call, data, whole, tmp_path, monkeypatch)
     monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == run or is_mount(path))
     said = call(*train_words(data, run, "--force"))
     assert said.code == 1 and f"{run} is a mount point" in said.err and "training" not in said.err
+
+
+@pytest.mark.parametrize("option", ["train", "--dev", "--unlabelled"])
+def test_a_run_that_holds_what_is_read_is_not_replaced(call, data, whole, tmp_path, option):
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    words, mine = train_words(data, run, "--force"), run / "mine.tsv"
+    shutil.copy(data.train, mine)
+    if option == "train":
+        words[1] = mine
+    else:
+        words += [option, mine]
+    said = call(*words)
+    assert said.code == 1 and "mine.tsv in it, which is read here and would be removed" in said.err
+    assert mine.exists() and weights(run) == weights(whole)
+
+
+def test_a_run_that_is_finished_while_it_is_resumed_is_done(call, whole, tmp_path):
+    partial = tmp_path / "run.partial"
+    shutil.copytree(whole, partial)
+    (partial / "checkpoint").mkdir()
+    (partial / "checkpoint" / "in-place").touch()
+    said = call("train", "--resume", tmp_path / "run")
+    assert said.code == 0 and "was finished already" in said.err
+    assert weights(tmp_path / "run") == weights(whole) and not partial.exists()
+    said = call("train", "--resume", tmp_path / "run")
+    assert said.code == 1 and "no checkpoint found" in said.err
+
+
+def test_a_checkpoint_waits_for_a_folder_that_is_gone(call, data, tmp_path):
+    run = tmp_path / "a run"
+    with interrupted_at(3):
+        assert call(*train_words(data, run)).code == 1
+    request = run / "checkpoint" / "request.json"
+    saved = json.loads(request.read_text(encoding="utf-8"))
+    saved["given"]["init"] = str(tmp_path / "gone")
+    request.write_text(json.dumps(saved), encoding="utf-8")
+    said = call("train", "--resume", run)
+    assert said.code == 1 and "gone" in said.err and "The checkpoint waits" in said.err
+    run.rename(tmp_path / "a run.partial")
+    said = call("predict", run, data.test)
+    assert said.code == 1 and f"--resume '{run}'" in said.err

@@ -1,6 +1,7 @@
 """What tells the files that parameters name apart."""
 
 import os
+import zipfile
 
 import pytest
 
@@ -33,3 +34,13 @@ def test_a_pipe_is_called_one(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="found a pipe or device, which can be read once alone"):
         Fingerprints().of({"unlabelled": str(tmp_path / "pipe")})
+
+
+def test_members_of_an_archive_are_not_each_other(tmp_path):
+    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
+        archive.writestr("a.txt", "zwin 1 2")
+        archive.writestr("b.txt", "zwin 3 4")
+    one, other = (
+        Fingerprints().of({"vectors": f"{tmp_path}/glove.zip:{name}.txt"}) for name in "ab"
+    )
+    assert one != other == Fingerprints().of({"vectors": f"{tmp_path}/glove.zip:b.txt"})

@@ -12,6 +12,7 @@ from superconext.text.markup import cleaned, parts
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors.table import WordVectors
+from superconext.vectors.text_corpus import Lines
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table
 
 TOKENIZER = Tokenizer(Normalizer("arabic"))
@@ -79,6 +80,23 @@ def test_a_marked_cell_or_line_beside_others_is_known():
         "A line before it\n<i>Great</i> food and wine",
     ):
         assert left_out.repeats(text, TOKENIZER(text)), text
+
+
+@pytest.mark.parametrize("address", ["https://t.co/abc", "mailto:me@a.example", "@someone"])
+def test_an_address_within_a_tag_leaves_nothing_of_the_tag(address):
+    text = f'<a href="{address}">had lvideo zwin</a>'
+    assert cleaned(text) == "had lvideo zwin"
+    left_out = Decontamination(["had lvideo zwin"], TOKENIZER)
+    assert left_out.repeats(text, TOKENIZER(text))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_how_lines_of_a_file_end_does_not_matter(tmp_path, end):
+    path = tmp_path / "more.txt"
+    path.write_bytes(f"film zwin\tpositive{end}hadi jomla{end}".encode())
+    left_out = Decontamination(["film zwin"], TOKENIZER)
+    found = [left_out.repeats(line, TOKENIZER(line)) for line in Lines([path])]
+    assert found == [True, False]
 
 
 def test_a_short_line_within_a_text_leaves_it_in_and_a_short_cell_does_not():

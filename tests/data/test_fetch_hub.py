@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from superconext.core.errors import DataError, MissingExtraError
-from superconext.data.fetch import CATALOGUE, hub_parts
+from superconext.data.fetch import CATALOGUE, fetch, hub_parts
 
 
 class Split(list):
@@ -73,3 +73,9 @@ def test_without_the_library(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"superconext\[datasets\]"):
         hub_parts(CATALOGUE["ag_news"], tmp_path)
+
+
+@pytest.mark.parametrize("given", ["source", "url_base"])
+def test_files_of_ones_own_are_for_other_sets(tmp_path, given):
+    with pytest.raises(DataError, match=r"ag_news: found --.*fetched by the library datasets"):
+        fetch(CATALOGUE["ag_news"], tmp_path, **{given: str(tmp_path)})

@@ -9,6 +9,7 @@ from superconext.experiments import fit_job, sweep
 from superconext.experiments.record import read_results
 from superconext.experiments.runner import verify
 from superconext.experiments.sweep import Axis, parse_axes
+from superconext.objectives.catalogue import objective_class
 from tests.experiments.conftest import Heard, changed
 
 
@@ -20,6 +21,13 @@ def test_axes():
         Axis("pooling", ("max", "mean")),
         Axis("hidden_size", (), 8.0, 64.0, True, False),
     )
+
+
+def test_the_range_of_an_option_is_of_the_options_type():
+    kinds = [objective_class("css_lm").options_type]
+    names = ["options.weight", "options.retrieved", "options.other"]
+    axes = parse_axes(names, ["0:2", "4:8", "0:1"], kinds)
+    assert [axis.whole for axis in axes] == [False, True, True]
 
 
 @pytest.mark.parametrize(

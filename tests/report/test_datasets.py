@@ -39,7 +39,7 @@ def test_columns_stand_under_their_headings():
         assert set(rule) == {"-", " "}
         ends = [found.end() for found in re.finditer("-+", rule)]
         for line in block[2:]:
-            if not line.startswith("copies:"):
+            if not line.startswith("duplicates:"):
                 assert display_width(line) <= ends[-1]
     classes = blocks(inspection(inspect_parts(PARTS, "arabic")))[0]
     assert [cell for cell in classes[-1].split() if cell != "all"] == ["3", "-", "2", "-"]

@@ -20,3 +20,4 @@ def test_mojibake_is_recognised_and_restored(encoding):
         assert likely_meant(sound) == ""
     assert likely_meant("ط§ظ„ط³ظ„ط§ظ… bzaf") == "السلام bzaf"
     assert likely_meant("lost \ufffd") == "lost \ufffd"
+    assert likely_meant("کچی".encode().decode("cp1256")) == "کچی"

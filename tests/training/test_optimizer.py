@@ -97,6 +97,23 @@ def test_equals_adam_when_the_rate_changes():
     assert torch.allclose(ours, theirs, rtol=1e-7)
 
 
+def test_a_rate_of_0_moves_nothing():
+    """As a schedule that ends there has it, while rows sit steps out."""
+    start = torch.zeros(3, 2, dtype=torch.float64)
+    ours, theirs = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start.clone())
+    lazy, dense = RowAdam([ours], 0.1), torch.optim.Adam([theirs], lr=0.1)
+    for step, (rows, rate) in enumerate([([0, 1], 0.1), ([1], 0.1), ([2], 0.0), ([2], 0.0)]):
+        lazy.param_groups[0]["lr"] = dense.param_groups[0]["lr"] = rate
+        ours.grad = sparse(rows, gradient(step, rows, 2), start.shape)
+        theirs.grad = ours.grad.to_dense()
+        lazy.step()
+        dense.step()
+        if step == 1:
+            lazy.catch_up()
+    lazy.catch_up()
+    assert torch.allclose(ours, theirs, rtol=1e-7)
+
+
 def test_one_step_is_the_definition():
     table = torch.nn.Parameter(torch.zeros(3, 1, dtype=torch.float64))
     optimizer = RowAdam([table], 0.5)

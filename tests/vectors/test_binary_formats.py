@@ -9,6 +9,7 @@ import pytest
 
 from superconext.core.errors import VectorsError
 from superconext.vectors import binary_formats
+from superconext.vectors import table as vector_table
 from superconext.vectors.readers import read_vectors
 
 gensim_models = pytest.importorskip("gensim.models")
@@ -164,6 +165,26 @@ def test_fasttext_rows_are_composed_in_parts_and_those_that_are_not_finite_are_c
     parts = read_vectors(tmp_path / "m.bin")
     assert parts.words == whole.words
     np.testing.assert_allclose(parts.matrix, whole.matrix, atol=1e-6)
+
+
+def test_fasttext_words_that_are_one_when_decoded_are_held_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_table, "_CHUNK_ROWS", 4)
+    rows = numbers(9, 4)
+    data = fasttext_bytes([*"abc", "X", "Y", *"defg"], rows, 0)
+    data = data.replace(b"X\0", b"\xf0\0").replace(b"Y\0", b"\xf1\0")
+    (tmp_path / "m.bin").write_bytes(data)
+    vectors = read_vectors(tmp_path / "m.bin")
+    assert vectors.words == [*"abc", "\ufffd", *"defg"]
+    np.testing.assert_array_equal(vectors.matrix, rows[[0, 1, 2, 3, 5, 6, 7, 8]])
+    assert any("1 repeated word" in note for note in vectors.notes)
+
+
+def test_fasttext_with_a_largest_length_below_the_smallest_has_no_ngrams(tmp_path):
+    data = fasttext_bytes(["ab"], numbers(1 + 10, 4), 10, min_n=5, max_n=3)
+    (tmp_path / "m.bin").write_bytes(data)
+    vectors = read_vectors(tmp_path / "m.bin")
+    assert vectors.subwords is None
+    np.testing.assert_array_equal(vectors.matrix, numbers(1 + 10, 4)[:1])
 
 
 def test_fasttext_ngrams_of_no_least_length_begin_at_one_character(tmp_path):

@@ -202,14 +202,14 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     return {**facts, "cached": cached}
 
 
-def count_words(lines: Lines) -> int:
+def words_read(lines: Lines) -> int:
     """Words that are read of all sentences. Raises DataError for text that cannot be read."""
     return sum(min(word_count(line), LONGEST) for line in lines)
 
 
 def part_of(lines: Lines, words: int | None) -> float:
     """The part of a text that so many words of it are; 1 for None."""
-    return 1.0 if words is None else min(1.0, words / max(count_words(lines), 1))
+    return 1.0 if words is None else min(1.0, words / max(words_read(lines), 1))
 
 
 def check_pretraining(config: Config) -> None:
