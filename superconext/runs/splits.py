@@ -237,12 +237,12 @@ def _dev_rows(
                 "--dev"
             )
         train, given = replace(train.select(kept), ties=train.ties), train.select(held)
-    purpose = "to choose settings on"
+    purpose = " to choose settings on"
     if len(given) < FEWEST_DEV_ROWS and not reads_dev(config):
-        purpose = "which are too few to choose settings on (--cv 5 trains on all)"
+        purpose = ", which are too few to choose settings on (--cv 5 trains on all)"
     note = (
         f"no dev file, so {len(given)} of {len(train) + len(given)} training rows are held "
-        f"out {purpose}"
+        f"out{purpose}"
     )
     return train, given, 0, note
 
