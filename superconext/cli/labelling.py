@@ -178,7 +178,9 @@ def _suggested(options: Mapping[str, Any]) -> Sequence[str]:
     help="Write a file that this tool imports, with predictions to confirm.",
 )
 @switch("--blind", "Leave out the predictions.")
-@number("--seed", 0, "Seed of the clustering, and of a draw from over 20,000 texts.", click.IntRange(0))
+@number(
+    "--seed", 0, "Seed of the clustering, and of a draw from over 20,000 texts.", click.IntRange(0)
+)
 @out_file(endings=_suggested)
 @TEXT_COLUMN
 @TEXT_READING
