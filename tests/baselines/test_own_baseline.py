@@ -131,7 +131,5 @@ def test_a_label_that_training_lacks_is_told(request_of, answer):
             return [answer for _ in texts]
 
     BASELINES.register("lost", Lost)
-    with pytest.raises(
-        ConfigError, match=r"lost. .*: found the label .*by predict"
-    ):
+    with pytest.raises(ConfigError, match=r"lost. .*: found the label .*by predict"):
         compare(request_of(objectives="lost", seeds=1), Progress())
