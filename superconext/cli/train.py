@@ -269,7 +269,9 @@ def pretrain(
         "sentences": facts["sentences"],
         "tokens": facts["tokens"],
         "predicted words": facts["predicted_words"],
-        "loss on held-out sentences": round(last["held_loss"], 4),
+        "loss on held-out sentences": "none, no word to predict"
+        if last["held_loss"] is None
+        else round(last["held_loss"], 4),
         "sentences with emoji": facts["emoji"]["sentences"] if facts["emoji"] else 0,
         "cached": facts["cached"],
         "seconds": facts["seconds"],

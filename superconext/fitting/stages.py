@@ -144,6 +144,7 @@ def train_member(
     try:
         interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
     except KeyboardInterrupt:
+        tuner.optimizer.catch_up()  # else what it owes is paid onto the weights put back
         trainer.load_weights(before)
         progress.say("interrupted before an epoch of fine-tuning was finished")
         return Member(trainer.encoder, trainer.objective, history, True, False)

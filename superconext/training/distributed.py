@@ -83,8 +83,9 @@ class World:
         """Make every random draw of a step a function of these numbers and the process."""
 
     def mean(self, losses: Tensor) -> Tensor:
-        """The mean of the losses `[n]` of all processes; its gradient is this process's part."""
-        return losses.mean()
+        """The mean of the losses `[n]` of all processes, 0 for none; its gradient is this process's
+        part."""
+        return losses.mean() if len(losses) else losses.sum()
 
     def encode(
         self, encode: Callable[[np.ndarray], EncoderOutput], rows: np.ndarray, lengths: np.ndarray
@@ -199,6 +200,7 @@ class Processes(World):
     def mean(self, losses: Tensor) -> Tensor:
         whole = torch.tensor([losses.detach().double().sum(), len(losses)], dtype=torch.float64)
         self.sum_(whole)
+        whole[1].clamp_(min=1)
         own = losses.sum() / whole[1]
         return own + (whole[0] / whole[1] - own.detach())
 

@@ -210,6 +210,7 @@ class Trainer:
         """Put back what `weights` gave. Raises ValueError for weights of other names."""
         if weights.keys() != self.weights().keys():
             raise ValueError("its weights are not those that this training changes")
+        self.optimizer.catch_up()  # else what it owes is paid onto them
         self.modules.load_state_dict(weights, strict=False)
 
     def _run_epoch(self) -> Record:

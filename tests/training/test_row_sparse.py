@@ -98,6 +98,32 @@ def test_a_stopped_training_goes_on_bit_for_bit(tmp_path, keep):
         assert torch.equal(weights(resumed)[name], value), name
 
 
+class StopWithin(Callback):
+    """Stops the second stage after three steps of it."""
+
+    def __init__(self):
+        self.begun = self.steps = 0
+
+    def on_train_begin(self, trainer):
+        self.begun += 1
+
+    def on_step_end(self, trainer, step, loss):
+        self.steps += self.begun == 2
+        if self.steps == 3:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("sparse")
+def test_what_fine_tuning_owes_is_not_paid_onto_the_weights_it_began_with():
+    plain = fit(keep="last", subwords=True)
+    stopped = fit([StopWithin()], keep="last", subwords=True, finetune_epochs=2)
+    assert stopped.interrupted
+    answers = [made.model.probabilities(TEXTS) for made in (plain, stopped)]
+    assert np.array_equal(*answers)
+    for name, value in weights(plain).items():
+        assert torch.equal(weights(stopped)[name], value), name
+
+
 def test_large_checkpoints_are_fewer_than_epochs_and_cost_only_time(tmp_path, monkeypatch):
     whole = fit()
     monkeypatch.setattr("superconext.training.checkpoint.RATE", 1)

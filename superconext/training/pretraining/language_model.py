@@ -389,21 +389,24 @@ class HeldOutLoss(Callback):
         self.model, self.corpus, self.seed, self.progress = model, corpus, seed, progress
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        record["held_loss"] = self.loss(trainer)
+        loss = record["held_loss"] = self.loss(trainer)
+        held = "none (no word to predict)" if loss is None else f"{loss:.4f}"
         self.progress.say(
-            f"epoch {record['epoch']}: loss {record['loss']:.4f}, on held-out sentences "
-            f"{record['held_loss']:.4f}, {record['seconds']:.1f} s"
+            f"epoch {record['epoch']}: loss {record['loss']:.4f}, on held-out sentences {held}, "
+            f"{record['seconds']:.1f} s"
         )
 
-    def loss(self, trainer: Trainer) -> float:
-        """Mean over blocks of the held-out sentences, without dropout."""
+    def loss(self, trainer: Trainer) -> float | None:
+        """Mean over blocks of the held-out sentences, without dropout; None where none of their
+        words is frequent enough to be predicted."""
         trainer.encoder.eval()
         held_out, losses = self.corpus.held_out, []
         rng = random_stream(self.seed, PRETRAINING_HELD_WORDS)
         with torch.no_grad():
             for rows in np.array_split(held_out, -(-len(held_out) // _HELD_OUT_BLOCK)):
-                losses.append(float(self.model.losses(*self.corpus.store.take(rows), rng).mean()))
-        return float(np.mean(losses))
+                block = self.model.losses(*self.corpus.store.take(rows), rng)
+                losses += [float(block.mean())] * bool(len(block))
+        return float(np.mean(losses)) if losses else None
 
 
 def pretraining(

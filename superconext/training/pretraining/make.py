@@ -507,7 +507,7 @@ def _warn_of_nothing_learned(history: Sequence[Record], words: int, progress: Pr
     """Warn where the words of held-out sentences are told worse than by chance, as after steps
     that were too large: chance has the logarithm of their number."""
     loss, chance = history[-1]["held_loss"], math.log(max(words, 2))
-    if loss > 1.2 * chance:
+    if loss is not None and loss > 1.2 * chance:
         progress.warn(
             f"the encoder tells words of held-out sentences worse than chance (loss {loss:.4g}, "
             f"chance {chance:.4g}): expected less; lower the learning rate, or bring more text"

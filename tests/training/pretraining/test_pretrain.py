@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,6 +74,20 @@ def test_what_follows_is_learned(tmp_path):
     assert before > 1.2
     assert made.history[-1]["held_loss"] < 0.2
     assert [record["epoch"] for record in made.history] == list(range(1, 13))
+
+
+def test_sentences_without_a_word_to_predict_have_no_loss(tmp_path):
+    """In some batches, and in all that is held out, every word is too rare."""
+    common, rare = ordered(60), [[f"r{k}a", f"r{k}b", f"r{k}c"] for k in range(80)]
+    read = read_corpus([*common, *rare], seed=0)
+    read = replace(read, trained=np.arange(138), held_out=np.array([138, 139]))
+    table = np.ones((len(read.vocabulary), 6), dtype=np.float32)
+    settings = Settings(hidden_size=4, batch_size=4, epochs=1)
+    progress = Heard()
+    made = pretraining(read, table, settings, tmp_path, progress, ())
+    made.fit()
+    assert made.history[0]["held_loss"] is None and np.isfinite(made.history[0]["loss"])
+    assert any("on held-out sentences none (no word to predict)" in line for line in progress.lines)
 
 
 def test_the_words_that_are_read_stay(tmp_path):
