@@ -146,7 +146,9 @@ def given_on_all(options: dict[str, Any], verb: str, progress: Progress) -> dict
     """The parameters for all systems: options, then the file given with `--config`."""
     from superconext.config.files import read_config
 
-    given = given_parameters(options)
+    # Such as --cv, which is the comparison's and not that of each fit.
+    decided = {*DECIDED} - {"budget"}
+    given = {n: value for n, value in given_parameters(options).items() if n not in decided}
     if not options["config"]:
         return given
     from_file = read_config(Path(options["config"]))

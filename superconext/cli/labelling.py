@@ -229,13 +229,10 @@ def suggest(
         labelled += done
         echo_notes([f"{plural(len(done), 'labelled text')} left out"], texts.source)
     with TerminalProgress(quiet).bar("comparing texts"):
-        if model.seen is not None:
-            splits = model.seen.split_of(model.tokens(texts.texts))
-            seen = [text for text, split in zip(texts.texts, splits, strict=True) if split]
+        if seen := model.texts_seen(texts.texts):
             labelled += seen
-            if seen:
-                learned = f"{plural(len(seen), 'text')} that the run was trained on, left out"
-                echo_notes([learned], texts.source)
+            learned = f"{plural(len(seen), 'text')} that the run was trained on, left out"
+            echo_notes([learned], texts.source)
         told: list[str] = []
         found = suggesting.suggest(model, texts, count, labelled, balance, seed, told.append)
     echo_notes(told, texts.source)
@@ -293,7 +290,7 @@ def explain(
     texts = tuple(map(_decoded, texts))
     if bool(texts) == bool(file):
         raise click.UsageError("expected the texts to explain: as TEXTs, or in a file with --file")
-    if not all(map(str.strip, texts)):
+    if any(map(is_blank, texts)):
         raise click.UsageError("found an empty TEXT; expected words in each")
     if named := next((text for text in texts if os.path.isfile(text)), None):
         raise click.UsageError(f"found the file {named} as a TEXT; expected --file {named}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shlex
 from operator import eq
 from pathlib import Path
@@ -432,13 +433,12 @@ def write_predictions(
     """
     from superconext.core.label_types import share_columns
     from superconext.data.formats import table_lines
-    from superconext.data.reading import kept_columns
+    from superconext.data.reading import LateColumns, kept_columns
     from superconext.fitting.familiarity import Familiarity, facts_of
 
     begun = labelled = shown = 0
     kept: dict[str, str] = {}
-    first: set[str] = set()
-    late: dict[str, int] = {}  # columns that the first block lacks, and where they begin
+    late: LateColumns | None = None
     as_csv = (out or "").lower().endswith(".csv")
     told = [*(facts_of(model, ["a"])[0] or {})] * details
     heading = [*["line"] * details, "label", *told, "text"]
@@ -459,10 +459,9 @@ def write_predictions(
             preview = False
         if keep and not begun:
             kept = kept_columns(texts, block.beside, keep, heading, model.columns)
-            first = {name for row in block.beside for name in row}
-        elif "all" in keep:
-            for line, row in zip(block.lines, block.beside, strict=True):
-                late.update((name, line) for name in row if name not in {*first, *late})
+            late = LateColumns(block.beside)
+        elif late is not None and "all" in keep:
+            late.add(block)
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
             facts = familiarity.add(model, part)
@@ -494,13 +493,8 @@ def write_predictions(
     if as_json:
         click.echo("]", stream)
     show_notes()
-    if late and not quiet:
-        names = ", ".join(f"{name} (line {line})" for name, line in late.items())
-        click.echo(
-            f"warning: {texts.name}: found columns that the first rows lack, left out: {names}; "
-            "expected every column there: move a row that has them to the top",
-            err=True,
-        )
+    if late and late.told() and not quiet:
+        click.echo(f"warning: {texts.name}: {late.told()}", err=True)
     if not quiet:
         _tell_predicted(texts, familiarity, begun, labelled, abstain_below)
     return begun, familiarity
@@ -712,7 +706,8 @@ def report(
     from superconext.report.page import expected, is_page, write_page
     from superconext.runs.page import PAGE, folder_page, other_page
 
-    name = PAGE if file is None else f"report-{Path(file).name.split('.')[0] or 'rows'}.html"
+    stem = Path(re.sub(r"(?i)\.(gz|bz2|xz|zip)$", "", Path(file or "").name)).stem or "rows"
+    name = PAGE if file is None else f"report-{stem}.html"
     path = Path(out) if out else Path(run) / name
     if not path.parent.is_dir():
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")

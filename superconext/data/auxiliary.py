@@ -191,7 +191,8 @@ def _read(path: str, classes: Sequence[str]) -> tuple[list[str], list[np.ndarray
     rows, sha256 = stream.collect()
     texts, shares = [], []
     for text, line, given in zip(rows.texts, rows.lines, rows.votes, strict=True):
-        where, cells = f"{stream.name}, line {line}", dict(given)
+        where = f"{stream.name}, line {line}"
+        cells = {name.strip(): cell for name, cell in dict(given).items()}
         if is_blank(text) and cells:
             raise DataError(f"{where}: found an empty text, expected one: remove the row")
         if not is_blank(text):

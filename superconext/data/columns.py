@@ -482,6 +482,8 @@ def _with_known(
         if not (header or labelled) and specs == (None, None):
             texts = [cell for cell in _folded(first) if cell in TEXT_NAMES]
             header = _words_above_numbers(rows) or (len(texts) == 1 and _names_columns(rows, 0))
+        if not header and labelled and specs == (None, None):
+            header = _text_name_above(rows, known.classes)
         columns: tuple[ColumnSpec, ColumnSpec] = specs
         if specs == (None, None) and len(first) == 2 and len(rows) > TELLING_ROWS:
             with suppress(RowsError):
@@ -661,6 +663,26 @@ def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
         repeat = min(others.values()) > 1 and len(others) <= min(_MOST_LABELS, len(words) / 4)
         if (repeat or of_classes >= _MOSTLY * others.total()) and _above_sentences(
             first[1 - place].strip() if words else "", words
+        ):
+            return True
+    return False
+
+
+def _text_name_above(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> bool:
+    """Whether a usual name of a text column stands above texts, and beside it a word that is no
+    label of the other rows, some of which share theirs."""
+    whole = [row for row in rows[1:] if len(row) == 2]
+    if len(rows[0]) != 2 or not whole:
+        return False
+    for place in (0, 1):
+        name, word = rows[0][place].strip().casefold(), rows[0][1 - place].strip()
+        labels = {row[1 - place].strip() for row in whole}
+        texts = {row[place].strip().casefold() for row in whole}
+        if (
+            name in TEXT_NAMES - texts
+            and re.fullmatch(r"[^\W\d]\w*", word)
+            and word not in labels | classes
+            and len(labels) < len(whole)
         ):
             return True
     return False

@@ -155,7 +155,7 @@ class RowFile:
         self.file, self.wanted = file, wanted
         self.name, self.suffix = file.name, file.suffix
         self.look_ahead, self.cell_lines = look_ahead, cell_lines
-        self.notes = [f"read as {file.encoding}"] if file.encoding else []
+        self.notes = [*file.notes, *([f"read as {file.encoding}"] if file.encoding else [])]
         self.skipped = 0
         self.head: list[str] = []
         self.columns: dict[str, Any] | None = None

@@ -354,9 +354,9 @@ class PlainText(FileFormat):
         begin: list[str] = []
         header = file.wanted.header
         for numbers, lines in file.filled(keep_blank=file.wanted.every_row):
-            if header:
+            first = next((i for i, line in enumerate(lines) if line.strip()), None)
+            if header and first is not None:
                 header = False
-                first = next((i for i, line in enumerate(lines) if line.strip()), 0)
                 numbers, lines = numbers[first + 1 :], lines[first + 1 :]
                 file.notes.append("first line read as a header, left out")
             count += len(lines)

@@ -243,6 +243,7 @@ class OpenFile:
         digest: SHA-256 of the bytes read so far, as they lie on disk.
         streams: what is to be closed. All are at the end of the file; `with` does it also where
             the reading stops before.
+        notes: what is to be told of how it was opened.
     """
 
     path: str | Path
@@ -255,6 +256,7 @@ class OpenFile:
     asked: str | None = None
     digest: Any = field(default_factory=hashlib.sha256)
     streams: list[BinaryIO] = field(default_factory=list)
+    notes: Sequence[str] = ()
 
     def __enter__(self) -> OpenFile:
         return self
@@ -525,8 +527,12 @@ def _class_folders(path: Path) -> list[Path]:
     if not path.is_dir() or (path / "dataset_dict.json").is_file():
         return []
     inside = sorted(one for one in path.glob("[!.]*") if one.is_dir())
-    found = [one for one in inside if next(one.glob("*.txt"), None) is not None]
+    found = [one for one in inside if _texts_in(one)]
     return found if len(found) > 1 else []
+
+
+def _texts_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.glob("[!.]*") if file.suffix.lower() == ".txt")
 
 
 def _open_classes(path: Path, name: str, classes: Sequence[Path], encoding: str | None) -> OpenFile:
@@ -535,7 +541,7 @@ def _open_classes(path: Path, name: str, classes: Sequence[Path], encoding: str 
 
     def lines() -> Iterator[bytes]:
         for folder in classes:
-            for file in sorted(folder.glob("*.txt")):
+            for file in _texts_in(folder):
                 with open_file(file, limited=True, encoding=encoding) as opened:
                     text = opened._decoded(b"".join(opened.chunks), 1)
                 if not isinstance(text, str):
@@ -549,7 +555,14 @@ def _open_classes(path: Path, name: str, classes: Sequence[Path], encoding: str 
                 digest.update(line)
                 yield line
 
-    return OpenFile(path, name, ".jsonl", b"{", lines(), digest=digest)
+    used = {file for folder in classes for file in _texts_in(folder)}
+    inside = [*path.glob("[!.]*"), *(file for one in classes for file in one.glob("[!.]*"))]
+    others = sorted(str(one.relative_to(path)) for one in {*inside} - used - {*classes})
+    notes = []
+    if others:
+        found = f"{others[0]!r} and {len(others) - 1} more" if others[1:] else repr(others[0])
+        notes = [f"passed over {found}: texts are read of files .txt in the folder of a class"]
+    return OpenFile(path, name, ".jsonl", b"{", lines(), digest=digest, notes=notes)
 
 
 def shard_paths(folder: Path) -> list[Path]:

@@ -156,7 +156,8 @@ def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]
     """
     suffixes = {".txt", ".gz", ".bz2"}
     for name in FILE_FORMATS.names():
-        suffixes |= set(FILE_FORMATS.get(name).suffixes)
+        kind = FILE_FORMATS.get(name)
+        suffixes |= {*kind.suffixes, *kind.within}
     found = []
     for path in files:
         try:

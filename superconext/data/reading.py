@@ -9,7 +9,7 @@ without a text, are left out and counted in a note.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -565,6 +565,29 @@ def kept_columns(
         wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
     label = trained.get("label") if isinstance(trained, Mapping) else None
     return {new: name for name, new in given_names(wanted, heading, label).items()}
+
+
+class LateColumns:
+    """Columns of records that the first rows lack, which are not written beside predictions."""
+
+    def __init__(self, first: Iterable[Mapping[str, str]]) -> None:
+        """first: the cells of the first rows, see `Block.beside`."""
+        self._first = {name for row in first for name in row}
+        self._found: dict[str, int] = {}
+
+    def add(self, block: Block) -> None:
+        """Later rows."""
+        for line, row in zip(block.lines, block.beside, strict=True):
+            known = {*self._first, *self._found}
+            self._found.update((name, line) for name in row if name not in known)
+
+    def told(self) -> str:
+        """A warning of them with the line where each begins; "" where there are none."""
+        names = ", ".join(f"{name} (line {line})" for name, line in self._found.items())
+        return names and (
+            f"found columns that the first rows lack, left out: {names}; expected every column "
+            "there: move a row that has them to the top"
+        )
 
 
 def read_beside(

@@ -86,7 +86,9 @@ class WhatsApp(TextFormat):
     _at = r"(?:[^\W\d]{1,4}\s){0,2}"  # à, um, a las
     _turn = "[\u200e\u200f]*"  # marks of direction, as phones in Arabic write around signs
     _day = rf"\d{{1,4}}{_turn}[./-]{_turn}\d{{1,2}}{_turn}[./-]{_turn}\d{{1,4}}"
-    _date = rf"{_day}{_turn}[,،]?{_turn}\s+{_at}\d{{1,2}}(?:[:.]\d{{2}}){{1,2}}{_half}"
+    _past = r"(?:[:.]\d{2}){1,2}|\s?h\s?\d{2}(?:\s?min\s?\d{2}\s?s)?"  # 23 h 59 min 10 s
+    _clock = rf"(?:[^\W\d]{{1,4}})?\d{{1,2}}(?:{_past})"  # 下午11:59
+    _date = rf"{_day}{_turn}[,،]?{_turn}\s+{_at}{_clock}{_half}"
     _begin = re.compile(f"{_turn}(?:\\[{_date}\\]\\s?|{_date}\\s[-–]\\s)")
 
     @classmethod
@@ -130,9 +132,10 @@ class Telegram(TextFormat):
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
-        head = " ".join(file.head[:100])[:10_000]
+        # Of a whole account other things come first, such as contacts.
+        head = " ".join(file.head)
         return first_line.startswith("{") and bool(
-            re.search(r'"(?:messages|chats)"\s*:\s*[\[{]', head)
+            re.search(r'"(?:messages|chats|contacts|personal_information)"\s*:\s*[\[{]', head)
         )
 
     def items(self) -> Iterator[tuple[int, str]]:

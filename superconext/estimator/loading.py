@@ -310,7 +310,8 @@ class PredictMixin:
         Args:
             X: unlabelled texts `[N]`.
             count: how many to suggest; fewer where there are not as many.
-            labelled: texts that have a label; they and their near-duplicates are left out.
+            labelled: texts that have a label; they, those that the run was trained on where it
+                knows them, and the near-duplicates of both are left out.
             balance: "class" for as many of each predicted class, "script" for as many of each.
 
         Returns suggestions, the least certain first; `line` is the place in X, from 1. Raises
@@ -327,6 +328,7 @@ class PredictMixin:
             raise ConfigError(f"balance: found {balance!r}; expected None, 'class' or 'script'")
         pool = Texts(texts, [*range(1, len(texts) + 1)], "texts", [])
         named = self._named()
+        known = [*known, *self._model().texts_seen(texts)]
         found = suggest(self._model(), pool, int(count), known, balance)
         return [replace(one, prediction=named[one.prediction]) for one in found]
 

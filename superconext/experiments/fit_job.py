@@ -199,7 +199,8 @@ def _draw_facts(
         facts["shots"] = draw.amount
     if draw.of.takes_fewer:
         rows = source_rows["all" if "all" in source_rows else "train"]
-        facts["overlap"] = expected_overlap(rows, draw)
+        # A share is one of the rows that were not held out.
+        facts["overlap"] = expected_overlap(rows, draw, counts if draw.kind == "share" else None)
         if "all" in source_rows:  # the test rows are drawn too
             facts["overlap"] = max(facts["overlap"], HELD_OUT)
     return facts
@@ -425,8 +426,12 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
             f"{data.train}: {len(rows)} rows are cross-validated, {folds} folds, --seeds "
             f"{seeds}: {folds * seeds} fits of each system (--cv 0: a tenth of the rows is test)"
         )
-    if not seeds:
-        raise ConfigError("found no --seeds; expected the number of fits of each system: add it")
+    drawn = [data for data in datasets if not data.cv]
+    if not seeds or (drawn and not request.seeds):
+        of = f", as {drawn[0].train} is not cross-validated" if drawn and seeds else ""
+        raise ConfigError(
+            f"found no --seeds; expected the number of fits of each system{of}: add it"
+        )
     return replace(request, datasets=tuple(datasets), seeds=seeds)
 
 
@@ -458,6 +463,8 @@ def run_on_folds(
             baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run, config)
             shares = baseline.predict_proba(list(texts)) if probabilities_needed() else None
             found.append((predicted_labels(baseline, texts, labels), shares))
+            if "logit_adjustment" in baseline.settings:
+                facts["logit_adjustment"] = baseline.settings["logit_adjustment"]
     elif fit.system.is_auto:
         from superconext.fitting.recipes import fit_chosen
 

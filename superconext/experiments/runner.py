@@ -55,7 +55,7 @@ from superconext.experiments.row_sources import RowSource, read_rows
 from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.systems import System, fit_config, plain
 from superconext.objectives.catalogue import OBJECTIVES
-from superconext.probe import METRICS
+from superconext.probe import ENSEMBLE_NAMES, METRICS, PROBES
 from superconext.report.page import write_tables
 from superconext.report.table import Grid
 
@@ -188,6 +188,8 @@ class Session:
             config = fit_config(self.material[name].given, system, fit.seed)
             configs.append(self._prints.of(config.to_dict()))
             added.append((ENCODERS, config.encoder))
+            if config.probe_features not in ENSEMBLE_NAMES:
+                added.append((PROBES, config.probe_features))
         added = [] if system.is_auto else added
         files = dict.fromkeys(registry.file_of(name) for registry, name in added)
         code = [file_sha256(Path(file)) for file in files if os.path.isfile(file)]
@@ -509,11 +511,11 @@ def _checked(fit: Fit, before: Mapping[str, Any], again: Mapping[str, Any]) -> C
     old = before.get("predictions", [])
     new = again.get("predictions", [])
     differing = sum(a != b for a, b in zip(old, new, strict=False)) + abs(len(old) - len(new))
-    again = _restricted(json.loads(json.dumps(again)), before)
+    found = _restricted(json.loads(json.dumps(again)), before)
     changed = tuple(
         name
-        for name, value in before.items()
-        if name not in _NOT_COMPARED and value != again.get(name)
+        for name in {**before, **again}
+        if name not in _NOT_COMPARED and (name not in before or before[name] != found.get(name))
     )
     return Check(fit, len(old), differing, changed)
 

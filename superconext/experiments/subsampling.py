@@ -206,13 +206,16 @@ def mteb_rows(labels: Sequence[str], count: int, experiment: int) -> tuple[Rows,
     return np.array(train), np.array(dev, dtype=np.int64)
 
 
-def expected_overlap(rows: Labelled, draw: Draw) -> float:
-    """The share of a draw's training rows that another draw is expected to have too."""
+def expected_overlap(rows: Labelled, draw: Draw, counts: Mapping[str, int] | None = None) -> float:
+    """The share of a draw's training rows that another draw is expected to have too.
+
+    counts: of the classes in a draw, where it is made of a part of the rows.
+    """
     drawable = distinct_rows(keys_of(rows[0]), rows[1])
     sizes = {label: len(places) for label, places in drawable.items()}
     if draw.kind == "mteb":  # takes rows as they stand
         sizes = Counter(rows[1])
-    counts = counts_of(draw, sizes)
+    counts = counts or counts_of(draw, sizes)
     shared = sum(count * min(1.0, count / sizes[label]) for label, count in counts.items())
     return float(shared / sum(counts.values()))
 

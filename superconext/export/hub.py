@@ -95,7 +95,7 @@ def push(
     operations = [
         hub.CommitOperationAdd(file, str(plain_file(folder, file))) for file in _files_of(folder)
     ]
-    with _hub_errors(name):
+    with _hub_errors(name, pushing=True):
         api.create_repo(name, private=private, exist_ok=True)
         if revision is not None:
             api.create_branch(name, branch=revision, exist_ok=True)
@@ -180,7 +180,7 @@ def _library(feature: str) -> Any:
 
 
 @contextmanager
-def _hub_errors(name: str) -> Iterator[None]:
+def _hub_errors(name: str, pushing: bool = False) -> Iterator[None]:
     """Turn what huggingface_hub raises into one line that says what to do."""
     from huggingface_hub import errors
 
@@ -213,7 +213,13 @@ def _hub_errors(name: str) -> Iterator[None]:
     except json.JSONDecodeError:  # such as the login page of a network
         problem = "what answers is not the Hub, or damaged (no JSON)"
         advice = "check the connection (a login page of the network?) and HF_ENDPOINT"
-    except ValueError as error:  # a name that leads out of the folder
+    except ValueError as error:
+        if pushing:
+            raise RunError(
+                f"{name}: the Hub refuses what is pushed ({_reason(error)}); expected a card that "
+                "it takes: correct the header of README.md and push again"
+            ) from None
+        # A name that leads out of the folder.
         raise RunError(
             f"{name}: found what no run has ({_reason(error)}), expected the files of a run: do "
             "not trust the repository"

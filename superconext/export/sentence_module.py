@@ -86,10 +86,10 @@ class SentenceModule(nn.Module):
     get_embedding_dimension = get_sentence_embedding_dimension
 
     def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
-        """Write the model's plain files into a folder."""
+        """Write the model's plain files into a folder, in place of those of an earlier save."""
         from superconext.runs.folder import save_run
 
-        save_run(self.model, Path(output_path) / "run")
+        save_run(self.model, Path(output_path) / "run", force=True)
 
     @staticmethod
     def load(input_path: str) -> SentenceModule:

@@ -168,6 +168,8 @@ def check_new(out: str | None, file: str, force: bool) -> None:
         return
     if not out.lower().endswith((".csv", ".tsv")):
         raise ValueError(f"{out}: expected a name that ends in .csv or .tsv: name it so")
+    if not Path(out).parent.is_dir():
+        raise ValueError(f"{out}: found no folder {Path(out).parent}; expected one: make it first")
     if Path(out).exists():
         if Path(file).exists() and os.path.samefile(out, file):
             raise ValueError(f"{out} is the file that is read; expected another: choose one")
@@ -231,7 +233,7 @@ def main() -> None:
         model = load(threads=given.threads)
         from superconext_runtime.core.label_types import share_columns
         from superconext_runtime.data.lines import check_encoding
-        from superconext_runtime.data.reading import RowStream, kept_columns
+        from superconext_runtime.data.reading import LateColumns, RowStream, kept_columns
 
         texts = RowStream(
             given.file,
@@ -249,6 +251,7 @@ def main() -> None:
         head, kept = ["label", *shares, "text"], {}
         if given.keep:
             kept = kept_columns(texts, block.beside, given.keep, head, model.columns)
+        late = LateColumns(block.beside)
         with table(given.out, texts.separator) as write:
             if given.proba or given.keep or given.out:
                 write([[*head, *kept]])
@@ -261,9 +264,13 @@ def main() -> None:
                     longer += model.longer(part)
                 count += len(block)
                 block = next(blocks, None)
+                if block is not None and "all" in given.keep:
+                    late.add(block)
                 told = tell(texts, told)
         if given.out:
             print(f"{given.out}: {count} rows", file=sys.stderr)
+        if late.told():
+            print(f"warning: {texts.name}: {late.told()}", file=sys.stderr)
         if longer:
             most = f"only the first {model.indexer.max_length} tokens of a text"
             found = f"{longer} of {count} texts {'is' if longer == 1 else 'are'} longer"

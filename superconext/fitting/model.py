@@ -85,6 +85,13 @@ class Model:
         """What it knows of files to predict on."""
         return Known.of_model(self)
 
+    def texts_seen(self, texts: Sequence[str]) -> list[str]:
+        """Those of the texts that it was made from, where that is known."""
+        if self.seen is None:
+            return []
+        splits = self.seen.split_of(self.tokens(texts))
+        return [text for text, split in zip(texts, splits, strict=True) if split]
+
     @property
     def titles(self) -> dict[str, str]:
         """What tables call the probe on its encoder, "" where n-grams predict alone, and the

@@ -115,6 +115,7 @@ class PageContext:
         explained: what the words of some rows contribute to the prediction, by the row.
         audit: of labels. audited: what the page calls the rows that it is of.
         chosen: whether settings were chosen on the rows.
+        expects: what to expect of new sentences, where `seen` is not known row by row.
     """
 
     split: str
@@ -135,6 +136,7 @@ class PageContext:
     audit: Audit | None = None
     audited: str = ""
     chosen: bool = False
+    expects: Sequence[str] = ()
 
     @property
     def rows_of(self) -> str:
@@ -290,6 +292,8 @@ def expected(context: PageContext) -> list[str]:
     foreign = np.array([label not in classes for label in labels], dtype=bool)
     seen = np.zeros(len(labels), dtype=bool) if context.seen is None else context.seen
     fresh = ~(foreign | seen)
+    if context.expects:
+        return [*context.expects]
     said = []
     if count := int(seen.sum()):
         verb = "is" if count == 1 else "are"
@@ -303,16 +307,21 @@ def expected(context: PageContext) -> list[str]:
             f"{plural(count, 'row')} {verb} a class that training never saw ({names}) and {other} "
             "as wrong."
         )
-    if said and fresh.any():
-        share, rest = float(context.right[fresh].mean()), int(fresh.sum())
-        low, high = wilson(share, rest)
-        said.append(
-            f"Of the other {plural(rest, 'row')}, {share:.1%} {'is' if rest == 1 else 'are'} "
-            f"labelled correctly: of new sentences expect {low:.1%} to {high:.1%} right."
-        )
-    elif said:
-        said.append("No row tells what to expect of new sentences.")
+    if said:
+        said.append(of_the_others(context.right[fresh].sum(), int(fresh.sum())))
     return said
+
+
+def of_the_others(right: float, count: int) -> str:
+    """What to expect of new sentences by the rows, `count`, that say something of them."""
+    if not count:
+        return "No row tells what to expect of new sentences."
+    share = float(right) / count
+    low, high = wilson(share, count)
+    return (
+        f"Of the other {plural(count, 'row')}, {share:.1%} {'is' if count == 1 else 'are'} "
+        f"labelled correctly: of new sentences expect {low:.1%} to {high:.1%} right."
+    )
 
 
 def verdict(

@@ -256,13 +256,16 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     return {name: file_sha256(folder / name) for name in names}
 
 
-def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None) -> None:
+def save_run(
+    model: Model, folder: Path, facts: Mapping[str, Any] | None = None, force: bool = False
+) -> None:
     """Write a model alone, without figures of merit, as a new run folder.
 
-    facts: more entries of the manifest. Raises RunError if the folder exists or cannot be made.
+    facts: more entries of the manifest. force: whether to replace a run. Raises RunError if the
+    folder exists otherwise or cannot be made.
     """
     try:
-        if folder.exists():
+        if folder.exists() and not (force and (folder / "manifest.json").is_file()):
             raise RunError(f"{folder} exists already; expected a new folder: choose another")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with staging_folder(folder) as hidden:

@@ -23,7 +23,7 @@ from superconext.probe.metrics import Evaluation
 from superconext.report.audit import audit
 from superconext.report.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
-from superconext.report.page import MOST_ROWS, PageContext, PageRows
+from superconext.report.page import MOST_ROWS, PageContext, PageRows, of_the_others
 from superconext.report.run_figures import Layout, lay_out
 from superconext.report.table import BASELINE_NAMES, chosen_on_dev, isolated, told_overlap
 from superconext.runs.manifest import (
@@ -157,6 +157,8 @@ def folder_page(run: Path) -> PageContext:
         classes = list(scores["per_class"])
         others = _others(metrics, split)
         notes = [*_cut_short(manifest, run), *_notes(scores), *_seen_rows(metrics)]
+        expects = _expected_without(metrics)
+        chosen = chosen_on_dev(metrics)
         hashes = dict(manifest.get("files", {}))
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         raise RunError(
@@ -172,6 +174,8 @@ def folder_page(run: Path) -> PageContext:
         others=others,
         history=_history(run),
         notes=notes,
+        chosen=chosen,
+        expects=expects,
         **_made(manifest, read_toml(config, "name = value"), metrics),
     )
 
@@ -215,6 +219,14 @@ def _seen_rows(metrics: Mapping[str, Any]) -> list[str]:
     if metrics.get("reported_split") != "test" or not isinstance(overlap, dict):
         return []
     return [f"{told_overlap(overlap)}."]
+
+
+def _expected_without(metrics: Mapping[str, Any]) -> list[str]:
+    """What to expect of new sentences by the test rows that the run has not seen."""
+    if not _seen_rows(metrics):
+        return []
+    rest = metrics["overlap"]["without"] or {"n": 0, "accuracy": 0.0}
+    return [of_the_others(rest["accuracy"] * rest["n"], rest["n"])]
 
 
 def _own_test(run: Path, bare: bool) -> list[str]:

@@ -539,3 +539,14 @@ def test_a_line_shown_as_left_out_is_shown_once(tmp_path):
     path = write(tmp_path / "a.txt", "kan had bzaf\n" * 5)
     said = call_main("data", "pool", path, "--out", tmp_path / "pool.txt", "--json")
     assert json.loads(said.out)["dropped"] == {"repeat": ["kan had bzaf"]}
+
+
+def test_a_twitter_archive_in_a_zip_is_read(tmp_path):
+    tweets = [{"tweet": {"full_text": f"had tweet raqm {k} zwin bzaf"}} for k in range(4)]
+    with zipfile.ZipFile(tmp_path / "twitter.zip", "w") as archive:
+        archive.writestr("data/tweets.js", f"window.YTD.tweets.part0 = {json.dumps(tweets)}")
+        archive.writestr("Your archive.html", "<html></html>")
+    out = tmp_path / "pool.txt"
+    said = call_main("data", "pool", tmp_path / "twitter.zip", "--out", out, "--no-near")
+    assert said.code == 0, said.err
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 4

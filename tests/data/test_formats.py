@@ -955,6 +955,28 @@ def test_what_else_a_telegram_export_holds_are_no_messages(tmp_path):
     assert read_texts(path).texts == ["zwin"]
 
 
+def test_a_telegram_account_with_many_contacts_before_its_chats_is_known(tmp_path):
+    contacts = {"list": [{"first_name": f"name {k}", "phone": "1"} for k in range(60)]}
+    chats = {"list": [{"name": "a", "messages": [{"type": "message", "text": "zwin"}]}]}
+    account = {"about": "x", "contacts": contacts, "chats": chats}
+    path = write(tmp_path, "result.json", json.dumps(account, indent=1))
+    assert read_texts(path).texts == ["zwin"]
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "2020-12-31 23 h 59 - Ali: ",
+        "2020-12-31, 23 h 59 - Ali: ",
+        "[2020-12-31 23 h 59 min 10 s] Ali: ",
+        "2020/12/31 下午11:59 - Ali: ",
+    ],
+)
+def test_clocks_of_whatsapp_in_other_languages(tmp_path, begin):
+    path = write(tmp_path, "chat.txt", f"{begin}zwin bzaf\n{begin}khayb\n")
+    assert read_texts(path).texts == ["zwin bzaf", "khayb"]
+
+
 @pytest.mark.parametrize("odd", ['["b", "y"]', "3", "null", '"text"', "x"])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_what_is_no_object_in_an_array_is_refused(tmp_path, odd, place):
@@ -1211,6 +1233,39 @@ def test_one_row_of_bars_or_semicolons_is_a_sentence(tmp_path):
 def test_two_rows_of_bars_or_semicolons_are_a_table(tmp_path, mark):
     path = write(tmp_path, "a.csv", f"kan{mark}a\nhad{mark}b\n")
     assert read_labelled(path, 1, 2).labels == ["a", "b"]
+
+
+def test_files_of_a_folder_of_classes_end_in_either_case_and_others_are_told(tmp_path):
+    for name in ("neg/1.txt", "pos/1.txt", "pos/2.TXT", "pos/3", "neu/1.TXT", "README.md"):
+        (tmp_path / "set" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "set" / name).write_text(name)
+    rows = read_labelled(tmp_path / "set")
+    assert rows.labels == ["neg", "neu", "pos", "pos"]
+    (note,) = rows.notes
+    assert "passed over 'README.md' and 1 more" in note
+
+
+@pytest.mark.parametrize("rows", [4, 12, 18, 30])
+@pytest.mark.parametrize("names", ["review,verdict", "stars,comment", "message,avis_client"])
+def test_a_usual_text_name_beside_a_word_is_a_header_above_few_rows(tmp_path, names, rows):
+    text_first = names.split(",")[0] in ("review", "message")
+    pairs = [(f"had lfilm {k} zwin", "pos" if k % 2 else "neg") for k in range(rows)]
+    lines = [",".join(pair if text_first else pair[::-1]) for pair in pairs]
+    read = read_labelled(write(tmp_path, "a.csv", "\n".join([names, *lines])))
+    assert len(read) == rows and {*read.labels} == {"pos", "neg"}
+    assert "first row read as a header" in read.notes[0]
+
+
+def test_a_text_that_is_a_usual_name_is_a_row_where_its_label_is_one(tmp_path):
+    path = write(tmp_path, "a.csv", "message,pos\nhad zwin,pos\nhad khayb,neg\nmzyan,pos\n")
+    assert read_labelled(path).labels == ["pos", "pos", "neg", "pos"]
+
+
+def test_a_header_below_many_blank_lines_is_left_out(tmp_path):
+    path = write(tmp_path, "a.txt", "\n" * 5_000 + "text\nhad zwin\n")
+    for every in (False, True):
+        read = read_texts(path, header=True, every_row=every)
+        assert "text" not in read.texts and read.texts[-1] == "had zwin"
 
 
 def test_a_folder_of_one_class_or_of_hidden_ones_is_no_table(tmp_path):

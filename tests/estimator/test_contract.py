@@ -729,10 +729,11 @@ def test_what_suggest_cannot_use_is_named(fitted, given, error, message):
 
 
 def test_suggest_takes_labelled_texts_in_any_container(fitted):
-    texts = [*GOOD, *BAD, "had chi jdid"]
-    expected = [one.text for one in fitted.suggest(texts, 9, labelled=GOOD)]
-    assert len(expected) == 7 and not set(expected) & set(GOOD)
-    for labelled in (iter(GOOD), np.array(GOOD), tuple(GOOD)):
+    done = ["sir l dar", "wach kayn", "chno hada"]
+    texts = [*done, "had chi jdid", "mat3erfch", "ghir hakak"]
+    expected = [one.text for one in fitted.suggest(texts, 9, labelled=done)]
+    assert len(expected) == 3 and not set(expected) & set(done)
+    for labelled in (iter(done), np.array(done), tuple(done)):
         assert [one.text for one in fitted.suggest(texts, 9, labelled=labelled)] == expected
 
 
@@ -781,7 +782,9 @@ def test_explanations_and_suggestions_name_classes_as_predictions_do(names):
     predicted = model.predict(texts).tolist()
     assert [repr(one.label) for one in model.explain(texts)] == [*map(repr, predicted)]
     found = {one.text: one.prediction for one in model.suggest(texts, 3)}
-    assert [repr(found[text]) for text in texts] == [*map(repr, predicted)]
+    assert len(found) == len({*texts} - {*TEXTS})  # what it was trained on has a label
+    named = dict(zip(texts, predicted, strict=True))
+    assert {text: repr(of) for text, of in found.items()} == {t: repr(named[t]) for t in found}
 
 
 def test_labels_under_a_mask_are_missing(fitted):

@@ -405,3 +405,14 @@ def test_a_name_that_the_hub_has_for_no_model_is_told_as_such(hub, run, tmp_path
     for call in (lambda: push(run, name), lambda: pull(name, tmp_path / "down")):
         with pytest.raises(ConfigError, match="expected user/name"):
             call()
+
+
+def test_a_card_that_the_hub_refuses_is_to_be_corrected(hub, run, monkeypatch):
+    from huggingface_hub import HfApi
+
+    def refuse(*given, **named):
+        raise ValueError("Invalid metadata in README.md. license must be one of ...")
+
+    monkeypatch.setattr(HfApi, "create_commit", refuse)
+    with pytest.raises(RunError, match=r"refuses what is pushed .*correct the header"):
+        push(run, NAME)
