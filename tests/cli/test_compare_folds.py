@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 
 import pytest
 
@@ -158,3 +159,28 @@ def test_repeats_where_it_is_asked_for_and_what_cannot_be(few, call, tmp_path):
     assert said.code != 0 and "cv = 3 with keep = 'best'" in said.err
     said = call(*words, "--cv", "0", "--seeds", "1")
     assert said.code == 0 and "random stratified split" in said.out
+
+
+def test_cv_is_the_comparisons_and_not_that_of_each_fit(few, finished, tmp_path):
+    """So folds that are asked for go on where folds by default were."""
+    out, _ = finished
+    again = tmp_path / "out"
+    shutil.copytree(out, again)
+    words = ("compare", few, "--objectives", "cross_entropy,nbsvm", *TRAINED, "--out", again)
+    said = call_main(*words, "--cv", 5, "--seeds", 1)
+    assert said.code == 0 and f"fits are in {again / 'results.jsonl'} already" in said.err, said.err
+    assert read_lines(again) == read_lines(out)
+
+
+def test_a_file_that_is_not_cross_validated_needs_seeds(few, tmp_path):
+    data = dataset(30)
+    table = list(zip(data.labels, data.texts, strict=True))
+    test = write_table(tmp_path / "test.tsv", table[:6])
+    toml = tmp_path / "sets.toml"
+    sets = [f'name = "few"\ntrain = "{few}"', f'name = "other"\ntrain = "{few}"\ntest = "{test}"']
+    toml.write_text("".join(f"[[dataset]]\n{one}\n" for one in sets), encoding="utf-8")
+    said = call_main(
+        "compare", "--datasets", toml, "--objectives", "nbsvm", "--out", tmp_path / "out"
+    )
+    assert said.code in (1, 2) and "found no --seeds" in said.err, said.err
+    assert "is not cross-validated" in said.err

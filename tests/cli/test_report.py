@@ -100,6 +100,31 @@ def test_without_a_file_the_page_shows_what_the_run_recorded(finished, call, tmp
     assert (finished.folder / "report.html").read_bytes() == before
 
 
+@pytest.mark.parametrize("seen", [0, 7, 12])
+def test_a_page_of_records_promises_no_more_than_that_of_training(finished, call, tmp_path, seen):
+    run, out = tmp_path / "run", tmp_path / "page.html"
+    shutil.copytree(finished.folder, run)
+    metrics = json.loads((run / "metrics.json").read_text("utf-8"))
+    rest = None if seen == 12 else {**metrics["test"], "n": 12 - seen, "accuracy": 0.4}
+    if seen:
+        metrics["overlap"] = {"texts": 12, "train": seen, "dev": 0, "without": rest}
+    (run / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+    assert call("report", run, "--out", out).code == 0
+    text = out.read_text("utf-8")
+    assert ("Of other sentences of the same kind, expect" in text) == (not seen)
+    assert ("Of the other 5 rows, 40.0% are labelled correctly" in text) == (seen == 7)
+    assert ("No row tells what to expect of new sentences." in text) == (seen == 12)
+
+
+def test_pages_of_files_whose_names_differ_behind_a_dot_are_two(finished, call, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished.folder, run)
+    for name in ("set.a.tsv", "set.b.tsv"):
+        shutil.copy(finished.data.dev, tmp_path / name)
+        assert call("report", run, tmp_path / name).code == 0
+    assert (run / "report-set.a.html").exists() and (run / "report-set.b.html").exists()
+
+
 def test_what_cannot_be_shown_is_refused_in_one_line(finished, call, tmp_path):
     run = finished.folder
     assert call("report", run, "--train", finished.data.train, "--out", "x.html").code == 2

@@ -342,10 +342,15 @@ def test_verify_runs_the_lines_again(request_of, tmp_path):
     assert len(verify(out, 2, Progress())) == 2
     path = out / "results.jsonl"
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    del lines[1]["steps" if "steps" in lines[1] else "rows"]
     lines[-1]["native"]["predictions"][0] ^= 1
     lines[0]["predictions"][2] ^= 1
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     wrong = {str(check) for check in verify(out, 6, Progress()) if not check.same}
+    assert [
+        said for said in wrong if said.endswith(": DIFFERS (0 of 5 predictions; differing: rows)")
+    ]
+    wrong = {said for said in wrong if "differing: rows" not in said}
     assert wrong == {
         "majority, seed 0, split resampled-0: DIFFERS (1 of 5 predictions; differing: predictions)",
         "cross_entropy, seed 0, split resampled-0: DIFFERS (0 of 5 predictions; differing: native)",

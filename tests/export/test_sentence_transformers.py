@@ -59,6 +59,13 @@ def test_what_the_library_saves_opens_again(model, tmp_path):
     assert np.abs(again - zeros_for_blank(SENTENCES, model.features(SENTENCES))).max() < 1e-6
 
 
+def test_a_folder_is_saved_to_again(model, tmp_path):
+    for _ in range(2):
+        SentenceModule(model).save(str(tmp_path))
+    again = SentenceModule.load(str(tmp_path)).model
+    assert np.array_equal(again.features(["zwin bzaf"]), model.features(["zwin bzaf"]))
+
+
 def test_the_module_works_without_the_library(model):
     module = SentenceModule(model)
     features = module(module.tokenize(["zwin bzaf", "khayyyb"]))

@@ -836,3 +836,14 @@ def test_unlabelled_tables_are_read_by_the_column_of_training(made, tmp_path, mo
     )
     assert said.code == 0, said.err
     assert "zwin jdid" in learned and "a remark" not in learned
+
+
+def test_the_program_tells_of_late_columns_and_of_no_folder(made, tmp_path):
+    rows = [{"text": f"zwin {k}", "id": str(k)} for k in range(9_000)]
+    rows[-1]["late"] = "x"
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    said = classify(made, path, "--keep", "all", "--out", tmp_path / "found.csv")
+    assert said.returncode == 0 and b"left out: late (line 9000)" in said.stderr
+    said = classify(made, path, "--out", tmp_path / "none" / "found.csv")
+    assert said.returncode == 1 and b"found no folder" in said.stderr
