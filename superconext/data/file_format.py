@@ -34,7 +34,7 @@ from superconext.data.lines import (
 )
 
 #: Characters at the head of a file that tell how it is written.
-_HEAD = 1 << 16
+HEAD = 1 << 16
 
 #: Rows that are shown as they were understood.
 PREVIEWED = 3
@@ -133,7 +133,7 @@ class RowFile:
         name, suffix: of the file, for messages and for choosing a format.
         notes: what was decided, for the user to read; formats add to it.
         skipped: rows and lines given to `bad`.
-        head: the first lines, once `first_line` was asked for: those of `_HEAD` characters, on
+        head: the first lines, once `first_line` was asked for: those of `HEAD` characters, on
             standard input as many as one read brought.
         columns: `text`, `label` (names, or numbers from 1 where there are none) and `header`, once
             a format with columns has found them; `annotators`, the names of one's labels each, or
@@ -310,7 +310,7 @@ class RowFile:
                 self._pending_blank += len(lines)
             if any(map(str.strip, lines)):
                 size = sum(map(len, lines))
-                while self.name != STDIN_NAME and size < _HEAD and (run := next(runs, None)):
+                while self.name != STDIN_NAME and size < HEAD and (run := next(runs, None)):
                     held.append(run)
                     size += sum(map(len, run[1]))
                 self.head = [line for _, lines in held for line in lines]

@@ -25,6 +25,7 @@ import numpy as np
 from superconext._version import __version__
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.files import (
+    csv_lines,
     file_sha256,
     free_folder,
     replace_folder,
@@ -41,7 +42,8 @@ from superconext.data.duplicates import (
     near_duplicate_groups,
     text_keys,
 )
-from superconext.data.formats import table_lines
+from superconext.data.file_format import HEAD
+from superconext.data.formats import table_lines, tabs_are_quoted
 
 RECORD = "dataset.json"
 
@@ -68,7 +70,8 @@ def write_folder(
 ) -> dict[str, Any]:
     """Write each part as `NAME.FORM` with the columns `label` and `text`, and the record.
 
-    TSV has no quoting: tabs and line ends inside a text become spaces.
+    TSV has no quoting, but where it would be taken to have some: tabs and line ends inside a text
+    become spaces.
 
     parts: rows by name, each iterated once. record: what `dataset.json` says besides the files and
     this package's version. form: one of `data.FORMS`. force: replace an earlier data set.
@@ -112,9 +115,25 @@ def _write(path: Path, rows: Iterable[Row], form: str) -> Counter[str]:
             documents = (dict(zip(heading, row, strict=True)) for row in counted())
             stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in documents)
         else:
-            separator = "," if form == "csv" else ""
-            stream.writelines(table_lines(chain([heading], counted()), separator))
+            stream.writelines(_table(heading, counted(), "," if form == "csv" else ""))
     return classes
+
+
+def _table(heading: Row, rows: Iterator[Row], separator: str) -> Iterator[str]:
+    """The lines of a table: TSV without a separator, with quoted cells where readers would take it
+    to have them."""
+    head: list[Row] = []
+    size = 0
+    for row in () if separator else rows:
+        head.append(row)
+        size += sum(map(len, row))
+        if size > HEAD:
+            break
+    if not separator and tabs_are_quoted([line[:-1] for line in table_lines([heading, *head])]):
+        yield "\t".join(f'"{name}"' for name in heading) + "\n"  # which says so
+        yield from csv_lines(chain(head, rows), "\t")
+        return
+    yield from table_lines(chain([heading], head, rows), separator)
 
 
 FLOOR = 2  # distinct texts of a class that are never held back

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import conflicting, deduplicate, leaks, text_keys
+from superconext.data.reading import read_labelled
 from superconext.data.splits import (
     quotas,
     split_dataset,
     stratified_folds,
     stratified_holdout,
     stratified_three_way,
+    write_folder,
 )
 
 # Few texts and labels, so that copies, conflicts and tiny classes all turn up.
@@ -403,3 +405,16 @@ def test_in_place_of_a_text_that_must_be_kept_another_of_its_class_is_held():
 def test_folds_that_would_hold_out_nothing_are_left_out():
     folds = stratified_folds([f"text number {k} zwin" for k in "abcd"], [*"aabb"], 10, 0)
     assert [len(held) for held in folds] == [1] * 4
+
+
+@pytest.mark.parametrize("many", [1, 30_000])
+def test_what_is_written_is_read_again_where_texts_begin_with_quotes(tmp_path, many):
+    """As TSV these would be taken for quoted cells."""
+    texts = ['"Elle a dit ""non"" hier soir"', '""', '"zwin" bzaf', "plain"]
+    rows = [(f"c{k % 2}", text if k < 4 else f"{text} {k}") for k, text in enumerate(texts * many)]
+    for number, kept in enumerate((rows[:1] + rows[3:], rows, rows[2:])):
+        for form in ("tsv", "csv"):
+            folder = tmp_path / f"{form}{number}"
+            write_folder(folder, {"train": kept}, {}, form)
+            read = read_labelled(folder / f"train.{form}")
+            assert read.texts == [text for _, text in kept], (number, form)
