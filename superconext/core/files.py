@@ -331,9 +331,11 @@ def free_folder(
     for path in reads:
         with contextlib.suppress(OSError):
             if path and Path(path).resolve().is_relative_to(folder.resolve()):
+                itself = Path(path).resolve() == folder.resolve()
+                found = f"is {path} itself" if itself else f"has {path} in it"
                 raise error(
-                    f"{out} has {path} in it, which is read here and would be removed; expected "
-                    "another folder to write: choose one, or move the file"
+                    f"{out} {found}, which is read here and would be removed; expected another "
+                    "folder to write: choose one" + ", or move the file" * (not itself)
                 )
     return folder
 

@@ -54,7 +54,7 @@ def test_a_run_learns_from_all_of_them(call, data, small, texts, tmp_path, door)
 def test_help_says_that_the_option_may_be_repeated(call, verb):
     words = " ".join(call(verb, "--help-all").out.split())
     about = words[words.index("--unlabelled FILE") :]
-    assert "to train word vectors on. May be repeated." in about[:200]
+    assert "for word vectors and pretraining. May be repeated." in about[:200]
 
 
 def test_the_estimator_takes_a_list(texts, tmp_path):
