@@ -711,7 +711,7 @@ def report(
     path = Path(out) if out else Path(run) / name
     if not path.parent.is_dir():
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
-    if path.suffix.lower() not in (".html", ".htm"):
+    if path.suffix.lower() not in (".html", ".htm", ""):
         raise DataError(f"{path}: found no ending .html, expected one: name the page so")
     if os.path.lexists(path) and not is_page(path):
         raise DataError(f"{path} exists and is no page; expected a new file: choose another")

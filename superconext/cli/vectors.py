@@ -274,6 +274,8 @@ def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
     from superconext.vectors.text_corpus import make_tokenizer, recorded_tokenizer
 
     recorded = recorded_tokenizer(source)
+    auto = recorded is None if normalize is None else normalize.startswith("auto")
+    lines.once = not auto  # which reads the text beforehand
     if recorded is not None and normalize is None:
         return recorded
     bridge = recorded.bridge.dialect if recorded is not None and recorded.bridge else None

@@ -678,11 +678,13 @@ def _text_name_above(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> 
         name, word = rows[0][place].strip().casefold(), rows[0][1 - place].strip()
         labels = {row[1 - place].strip() for row in whole}
         texts = {row[place].strip().casefold() for row in whole}
+        spaced = any(" " in text for text in texts)
         if (
             name in TEXT_NAMES - texts
             and re.fullmatch(r"[^\W\d]\w*", word)
             and word not in labels | classes
-            and len(labels) < len(whole)
+            and len(labels) < min(len(whole), len(texts))
+            and spaced
         ):
             return True
     return False

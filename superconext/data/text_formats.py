@@ -132,10 +132,14 @@ class Telegram(TextFormat):
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
+        if not first_line.startswith("{"):
+            return False
+        head = " ".join(file.head[:100])[:10_000]
         # Of a whole account other things come first, such as contacts.
-        head = " ".join(file.head)
-        return first_line.startswith("{") and bool(
-            re.search(r'"(?:messages|chats|contacts|personal_information)"\s*:\s*[\[{]', head)
+        account = r'\s*\{\s*("about"\s*:\s*"[^"]*",\s*)?"(personal_information|contacts)"\s*:\s*\{'
+        chats = r'"chats"\s*:\s*\{'
+        return bool(re.search(r'"(?:messages|chats)"\s*:\s*[\[{]', head)) or bool(
+            re.match(account, head) and re.search(chats, " ".join(file.head))
         )
 
     def items(self) -> Iterator[tuple[int, str]]:

@@ -71,6 +71,7 @@ class Lines:
         encoding: str | None = UNNAMED,
         fix_text: bool = False,
     ) -> None:
+        self.once = False  # whether there is one pass alone, so that a pipe may be read
         self.paths = [Path(path) for path in paths]
         self.text_column, self.encoding, self.fix_text = text_column, encoding, fix_text
         self._found: dict[Path, tuple[int, list[str]]] = {}  # lines that were read, and notes
@@ -96,7 +97,8 @@ class Lines:
         """The sentences of one of the files. Raises DataError if it cannot be read."""
         if str(path) == STDIN:
             raise DataError("-: text is read several times; expected a file: save it as one")
-        _refuse_what_is_no_file(path)
+        if not self.once:
+            _refuse_what_is_no_file(path)
         with open_file(path, encoding=self.encoding) as file:
             refuse_other(file)
             start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")

@@ -1256,6 +1256,19 @@ def test_a_usual_text_name_beside_a_word_is_a_header_above_few_rows(tmp_path, na
     assert "first row read as a header" in read.notes[0]
 
 
+def test_a_label_that_is_a_usual_name_stands_above_no_texts(tmp_path):
+    rows = ["comment,hello", "question,how are you", "question,who are you"]
+    rows += ["question,how are you", "statement,hm"]
+    read = read_labelled(write(tmp_path, "a.csv", "\n".join(rows)))
+    assert read.labels == ["comment", "question", "question", "question", "statement"]
+
+
+def test_records_with_contacts_are_no_chat(tmp_path):
+    one = {"contacts": {"a": 1}, "text": "good", "label": "pos"}
+    path = write(tmp_path, "a.json", f"{json.dumps(one)}\n{json.dumps({**one, 'label': 'neg'})}\n")
+    assert read_labelled(path).labels == ["pos", "neg"]
+
+
 def test_a_text_that_is_a_usual_name_is_a_row_where_its_label_is_one(tmp_path):
     path = write(tmp_path, "a.csv", "message,pos\nhad zwin,pos\nhad khayb,neg\nmzyan,pos\n")
     assert read_labelled(path).labels == ["pos", "pos", "neg", "pos"]
