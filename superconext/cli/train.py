@@ -255,9 +255,7 @@ def pretrain(
     from superconext.training.pretraining.make import pretrain as make
 
     def first() -> dict[str, Any]:
-        folder = free_folder(
-            out, force, [*files, *options["leave_out"], options["vectors"], options["init"]]
-        )
+        folder = free_folder(out, force, [*files, *options["leave_out"], options["vectors"]])
         return make(request_of(options, files=files, out=folder), TerminalProgress(quiet))
 
     facts = by_all(first)
