@@ -11,8 +11,8 @@ dev and test; `dev` and `test` (`n`, `accuracy`, `f1_macro`, `f1_weighted`); `pr
 `truth` of the test rows, as indices into `labels` of `comparison.json`; `native`, the same by the
 objective's own rule; what was chosen (`probe_C`, `tfidf_C`, `C`, `pooling`, `epochs`, `minn`,
 `maxn`); `steps` of training; `seconds`; `collapsed`; `config`, a hash of all that determines the
-fit; of `fewshot` also `shots` and `overlap`, the expected share of rows that two draws have in
-common.
+fit; `metric_files`, hashes of the files of added metrics; of `fewshot` also `shots` and `overlap`,
+the expected share of rows that two draws have in common.
 """
 
 from __future__ import annotations

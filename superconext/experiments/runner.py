@@ -145,6 +145,14 @@ class Session:
                     "one's: choose another folder with --out, or remove the line, and its fit is "
                     "run again"
                 )
+            before, now = line.get("metric_files", {}), _metric_files()
+            for name in sorted(before.keys() & now.keys()):
+                if before[name] != now[name]:
+                    raise RunError(
+                        f"{results.path}: the line of {fit} was made with another file of metric "
+                        f"{name!r}; expected the same, as means would be of two metrics: give the "
+                        "metric another name, or choose another folder with --out"
+                    )
         missing = {fit.key: fit for fit in plan if fit.key not in self.lines}
         done = total - len(missing)
         if done:
@@ -176,7 +184,9 @@ class Session:
 
     def _add(self, fit: Fit, line: Line) -> None:
         own = self._prints.of(dict(fit.system.parameters))
-        self._results.add({**line, "parameters": own, "config": self._config_of(fit)})
+        files = {"metric_files": found} if (found := _metric_files()) else {}
+        config = self._config_of(fit)
+        self._results.add({**line, "parameters": own, "config": config, **files})
 
     def _config_of(self, fit: Fit) -> str:
         names = [fit.dataset, *filter(None, [fit.system.source])]
@@ -195,6 +205,12 @@ class Session:
         code = [file_sha256(Path(file)) for file in files if os.path.isfile(file)]
         identity = identities if system.source else identities[0]
         return config_hash(identity, fit, own, configs, code)
+
+
+def _metric_files() -> dict[str, str]:
+    """Hashes of the files of metrics that a user has added, by name."""
+    own = {name: METRICS.file_of(name) for name in METRICS if name not in METRICS.built_in}
+    return {name: file_sha256(Path(file)) for name, file in own.items() if os.path.isfile(file)}
 
 
 @contextmanager
@@ -390,7 +406,7 @@ def progress_line(
 
 #: What a line has that running its fit again cannot give, or gives otherwise each time; what it was
 #: made with is looked at before.
-_NOT_COMPARED = {"seconds", "parameters", "config"}
+_NOT_COMPARED = {"seconds", "parameters", "config", "metric_files"}
 
 
 @dataclass(frozen=True)

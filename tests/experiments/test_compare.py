@@ -22,6 +22,7 @@ from superconext.experiments.runner import verify
 from superconext.experiments.systems import DataSet, System
 from superconext.fitting.fit import fit_model
 from superconext.objectives import catalogue
+from superconext.probe import METRICS
 from superconext.report import figures
 from tests.experiments.conftest import Heard, changed
 
@@ -194,6 +195,21 @@ def test_lines_of_code_that_was_changed_since_are_refused(request_of, tmp_path, 
     compared("1")
     with pytest.raises(RunError, match=r"length, seed 0, .* was made with other .* code"):
         compared("2")
+
+
+def test_lines_of_a_metric_that_was_changed_since_are_refused(request_of, tmp_path, monkeypatch):
+    file = tmp_path / "own.py"
+    monkeypatch.setattr(METRICS, "_added", {"size": Entry(f"{file}:size")})
+    request = request_of(objectives="superloss", seeds=1)
+    for value in ("0.5", "0.5", "0.25"):
+        file.write_text(f"def size(truth, predicted, classes):\n    return {value}\n", "utf-8")
+        if value == "0.25":
+            with pytest.raises(RunError, match="with another file of metric 'size'"):
+                compare(request, Progress())
+        else:
+            compare(request, Progress())
+    monkeypatch.setattr(METRICS, "_added", {})
+    compare(request, Progress())
 
 
 @pytest.mark.parametrize(
