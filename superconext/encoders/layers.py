@@ -52,7 +52,7 @@ def drop(x: Tensor, share: float) -> Tensor:
 
 def rounded(share: float) -> tuple[int, float]:
     """(the lowest of `random_bits` that keeps an element, the scale of those kept)."""
-    dropped = round(share * _LEVELS)
+    dropped = min(round(share * _LEVELS), _LEVELS - 1)  # a share of almost 1 keeps some
     return dropped - _LEVELS // 2, _LEVELS / (_LEVELS - dropped)
 
 

@@ -103,6 +103,7 @@ def test_dropout_keeps_the_mean_and_the_share():
     spread = kept.float().mean(dim=1).std()
     assert float(spread) == pytest.approx((0.3 * 0.7 / 500) ** 0.5, rel=0.15)
     assert torch.equal(layer.eval()(x), x) and torch.equal(Dropout(0.0)(x), x)
+    assert Dropout(0.999995)(x).isfinite().all()
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 5), (7, 1, 3)])

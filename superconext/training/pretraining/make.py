@@ -170,10 +170,11 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     source = _source(request.vectors, request.init)
     if request.init:
         with_sizes({"hidden_size": request.settings.hidden_size}, request.init)
-    if request.init and request.out.resolve() == Path(request.init).resolve():
+    if request.init and Path(request.init).resolve().is_relative_to(request.out.resolve()):
+        same = Path(request.init).resolve() == request.out.resolve()
         raise ConfigError(
-            f"out = {str(request.out)!r} is the encoder to go on from; expected another folder, as "
-            "it stays as it is: choose another --out"
+            f"out = {str(request.out)!r} {'is' if same else 'holds'} the encoder to go on from; "
+            "expected another folder, as it stays as it is: choose another --out"
         )
     lines = Lines(request.files, request.text_column, **request.reading)
     tokenizer = _tokenizer(request, source, lines)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -554,6 +555,15 @@ def test_what_no_encoder_can_learn_on_from_is_refused(cached, more, told):
     code, _, error = further(pre, own, cached / "more", *named)
     assert code == 1 and told in error and "Traceback" not in error
     assert not (cached / "more").exists() and (pre / "encoder.json").read_bytes() == before
+
+
+def test_an_encoder_inside_the_folder_to_replace_is_kept(cached):
+    pre, own = encoder_and_own_text(cached)
+    inside = shutil.copytree(pre, cached / "more" / "inside")
+    shutil.copy(pre / "info.json", cached / "more")
+    code, _, error = further(inside, own, cached / "more", "--force")
+    assert code == 1 and "more' holds the encoder to go on from" in error
+    assert (inside / "encoder.json").is_file()
 
 
 def test_sizes_follow_from_the_encoder_before_any_text_is_read(cached):
