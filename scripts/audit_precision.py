@@ -25,7 +25,7 @@ from superconext.data.dataset import Dataset
 from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
 from superconext.report.audit import audit
-from superconext.report.table import Grid, spread
+from superconext.report.table import Grid
 from superconext.text.characters import script_of
 
 NAME = "audit_precision"
@@ -33,8 +33,8 @@ SHARES, FIRST = (0.05, 0.1, 0.2), (50, 200)
 SHOWN = 0.1
 
 #: Rankings that the page shows, and what they are called there.
-RANKINGS = {"audit": "audit", "cleanlab, adjusted scores": "cleanlab"}
 PRUNED = "cleanlab, pruned"
+RANKINGS = {"audit": "audit", "cleanlab, adjusted scores": "adjusted", PRUNED: "pruned"}
 MIXED = "as annotators err"
 PATTERNS = ("to any class", "positive to negative", MIXED)
 
@@ -114,6 +114,8 @@ def main() -> None:
     if asked.doc:
         write_table(asked.doc, NAME, grid(json.loads(asked.out.read_text(encoding="utf-8"))))
         return
+    if asked.data is None:
+        parser.error("DATA is missing, the folder of the sets")
     results = []
     for name in asked.sets.split(","):
         rows = read(asked.data / name, asked.at_most)
@@ -137,14 +139,12 @@ def main() -> None:
 
 
 def grid(results: list[dict[str, Any]]) -> Grid:
-    """Precision among the first 50 in percent, mean ± sd over seeds: a row for each set, a column
+    """Precision among the first 50 in percent, mean over seeds: a row for each set, a column
     for each pattern and ranking that the page shows."""
     rows: dict[str, dict[str, Any]] = {}
     for (name, pattern, ranking), values in _precisions(results).items():
         row = rows.setdefault(name, {"set": name})
-        row[f"{pattern}: {RANKINGS[ranking]}"] = spread(
-            np.mean(values), np.std(values, ddof=1), 1, 0
-        )
+        row[f"{pattern}: {RANKINGS[ranking]}"] = f"{np.mean(values):.0f}"
     return Grid.of(list(rows.values()), list(next(iter(rows.values()))))
 
 

@@ -165,7 +165,10 @@ def main() -> int:
         return 0
     names = list(contestants(SIZES[options.size], options.batch, options.lengths))
     if options.only:
-        names = [name for name in names if name in options.only.split(";")]
+        wanted = options.only.split(";")
+        if unknown := [name for name in wanted if name not in names]:
+            parser.error(f"--only: found {', '.join(unknown)}; expected {'; '.join(names)}")
+        names = [name for name in names if name in wanted]
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     for _ in range(options.rounds):
         for name in names:

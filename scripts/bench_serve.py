@@ -104,10 +104,12 @@ def main() -> int:
             print(line + process.stderr.read(), file=sys.stderr, end="")
             return 1
         port = int(line.rsplit(":", 1)[1].split("/")[0])
-        for clients in map(int, options.clients.split(",")):
-            name = f"{clients} client{'s' * (clients > 1)}"
-            found[name] = load(port, clients, parts, options.seconds)
-        process.send_signal(signal.SIGTERM)
+        try:
+            for clients in map(int, options.clients.split(",")):
+                name = f"{clients} client{'s' * (clients > 1)}"
+                found[name] = load(port, clients, parts, options.seconds)
+        finally:  # else leaving the block waits for the server
+            process.send_signal(signal.SIGTERM)
     base = found["in process"]
     for one in found.values():
         one["rate_over_in_process"] = one["sentences_per_second"] / base["sentences_per_second"]

@@ -60,11 +60,11 @@ FIELDS = ("machine", "commit", "size", "lengths", "contestant", "share", "low", 
 KEY = ("machine", "size", "lengths", "contestant")
 #: Contestants and columns of the table in the page, and what they are called there.
 SHOWN = {
-    "products": "its matrix products alone",
-    "ours": "superconext",
-    "compiled": "--compile",
-    "ours bf16": "--precision bfloat16",
-    "compiled bf16": "--compile --precision bfloat16",
+    "products": "matrix products",
+    "ours, n-grams": "superconext",
+    "compiled, n-grams": "--compile",
+    "ours": "--no-subwords",
+    "ours bf16": "--no-subwords --precision bfloat16",
     "packed": "packed nn.LSTM",
     "sentence-transformers": "sentence-transformers, LSTM",
     "flair": "flair, RNN",
@@ -264,6 +264,8 @@ def measure(
     }
     for rival, make in RIVALS.items():
         makers[rival] = functools.partial(make, size, sentences, steps, VOCABULARY)
+    if unknown := [which for which in chosen or () if which not in makers]:
+        sys.exit(f"error: --only: found {', '.join(unknown)}; expected {'; '.join(makers)}")
     contestants, missing = {}, {}
     for which in chosen or makers:
         try:
@@ -402,6 +404,8 @@ def main() -> int:
 
     torch.set_num_threads(1)
     chosen = options.only.split(";") if options.only else None
+    if unknown := [name for name in options.sizes.split(",") if name not in SIZES]:
+        parser.error(f"--sizes: found {', '.join(unknown)}; expected {', '.join(SIZES)}")
     clock = CLOCKS[options.clock]
     done: list[dict] = []
 

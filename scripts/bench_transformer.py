@@ -6,10 +6,11 @@
 DATA has a folder for each set with train.tsv and test.tsv, label TAB text, or with all.tsv, of
 which the rows to score are held out. All systems that read
 the model start from the same weights, and all learn from the same drawn rows. `run` adds one line
-of results for each fit, and does none again that is there. With `--dev` it draws other training
+of results for each fit, and does none again that is there; with another model, vectors or number of
+test rows a folder is refused. With `--dev` it draws other training
 rows, and scores are those of training rows that were not drawn: what is chosen is chosen there.
-`collect` makes scripts/results/transformer.csv of the lines, which `reproduce_results.py render`
-prints into the page. Packages: superconext[transformers] and setfit.
+`collect` adds the lines to scripts/results/transformer.csv, which `reproduce_results.py render`
+prints into the page, in the place of the same fits. Packages: superconext[transformers] and setfit.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from default_sets import shown
+from doc_tables import read_rows, write_rows
 from sklearn.metrics import f1_score
 
 from superconext import SuperConTextClassifier
@@ -214,7 +217,12 @@ def measured(*arguments: Any, test: Rows, results: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
+    systems = arguments.systems.split(",")
+    if unknown := [name for name in systems if name.partition(":")[0] not in SYSTEMS]:
+        raise SystemExit(f"error: --systems {unknown[0]}: expected some of {', '.join(SYSTEMS)}")
     arguments.out.mkdir(parents=True, exist_ok=True)
+    note_given(arguments)
+    failed = False
     file = arguments.out / ("dev.jsonl" if arguments.dev else "test.jsonl")
     done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     keys = {(line["set"], line["shots"], line["seed"], line["system"]) for line in done}
@@ -222,7 +230,7 @@ def run(arguments: argparse.Namespace) -> None:
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
         for shots in arguments.shots.split(","):
             shots = shots if shots == ALL else int(shots)
-            for system in arguments.systems.split(","):
+            for system in systems:
                 key = (arguments.set, shots, seed, system)
                 if key in keys:
                     continue
@@ -237,12 +245,26 @@ def run(arguments: argparse.Namespace) -> None:
                 child.join()
                 if child.exitcode:
                     print(f"{key}: failed", file=sys.stderr)
+                    failed = True
                     continue
                 line = dict(zip(("set", "shots", "seed", "system"), key, strict=True))
                 line |= results.get()
                 with file.open("a") as stream:
                     stream.write(json.dumps(line) + "\n")
                 print(line, file=sys.stderr)
+    if failed:
+        raise SystemExit(1)
+
+
+def note_given(arguments: argparse.Namespace) -> None:
+    """Write `given.json`: the model, word vectors and number of test rows of all lines. Raises
+    SystemExit where a folder has those of others."""
+    given = {name: shown(str(getattr(arguments, name))) for name in ("model", "vectors")}
+    given |= {"test_rows": str(arguments.test_rows)}
+    path = arguments.out / "given.json"
+    if path.exists() and (before := json.loads(path.read_text(encoding="utf-8"))) != given:
+        raise SystemExit(f"error: {arguments.out} was begun with {before}; expected {given}")
+    path.write_text(json.dumps(given) + "\n", encoding="utf-8")
 
 
 def rows_of(
@@ -280,36 +302,42 @@ def rows_of(
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Copy the lines, which were made by the present commit's package, into scripts/results/."""
-    lines = [
+    """Add the lines, which were made by the present commit's package, to scripts/results/."""
+    found = [
         {"rows": rows, **json.loads(line)}
         for rows in ("dev", "test")
         if (arguments.out / f"{rows}.jsonl").exists()
         for line in (arguments.out / f"{rows}.jsonl").read_text().splitlines()
     ]
-    lines.sort(
-        key=lambda line: (line["set"], str(line["shots"]).rjust(4), line["system"], line["seed"])
-    )
-    names = "rows", "set", "shots", "system", "seed"
-    fits = Counter(tuple(line[name] for name in names) for line in lines)
+
+    def fit_of(line: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(str(line[name]) for name in ("rows", "set", "shots", "system", "seed"))
+
+    fits = Counter(map(fit_of, found))
+    if not found:
+        raise SystemExit(f"error: found no results in {arguments.out}; expected those of `run`")
     if twice := [fit for fit, count in fits.items() if count > 1]:
         raise SystemExit(f"found {twice[0]} twice in {arguments.out}; expected one line a fit")
-    columns = dict.fromkeys(name for line in lines for name in line)
-    with (STORED / "transformer.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, [*columns], lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows(lines)
+    stored, versions = STORED / "transformer.csv", STORED / "transformer.json"
+    before = read_rows(stored) if stored.exists() else []
+    lines = [*(line for line in before if fit_of(line) not in fits), *found]
+    lines.sort(
+        key=lambda line: (
+            line["set"], str(line["shots"]).rjust(4), line["system"], int(line["seed"])
+        )
+    )  # fmt: skip
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    made_by = {"commit": arguments.commit or subprocess.check_output(git, text=True).strip()}
+    commits = json.loads(versions.read_text(encoding="utf-8"))["commits"] if before else []
+    known = [one["commit"] for one in commits]
     about = {
-        "commits": [
-            {"commit": arguments.commit or subprocess.check_output(git, text=True).strip()}
-        ],
+        "commits": commits if made_by["commit"] in known else [*commits, made_by],
         "python": platform.python_version(),
         **{name: version(name) for name in ("torch", "transformers", "setfit")},
         "fine_tuned": FINE_TUNED,
     }
-    text = json.dumps(about, indent=1) + "\n"
-    (STORED / "transformer.json").write_text(text, encoding="utf-8")
+    write_rows(stored, lines)
+    versions.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:

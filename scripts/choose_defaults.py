@@ -23,6 +23,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -82,10 +83,14 @@ def compared(data: Path, out: Path, to: str, systems: list[str], *given: object)
         "--seeds", SEEDS, "--splits", "resample", "--deduplicate", "--at-most", ROWS,
         *given, "--out", out / to,
     ]  # fmt: skip
-    found = out / to / "results.jsonl"
-    if not found.exists():
-        subprocess.run([str(word) for word in command], check=True)
-    return [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
+    # Fits that are there are not repeated; those of other rows or settings are refused.
+    subprocess.run([str(word) for word in command], check=True)
+    found = (out / to / "results.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in found.splitlines()]
+    fits = Counter(line["system"] for line in lines)
+    if few := [name for name, count in fits.items() if count < SEEDS * len(SETS)]:
+        sys.exit(f"error: {out / to}: {few[0]} has {fits[few[0]]} fits of {SEEDS * len(SETS)}")
+    return lines
 
 
 def choose(data: Path, encoder: Path, out: Path) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from sklearn.model_selection import train_test_split
 from superconext import load
 from superconext.baselines.baseline import fit_baseline
 from superconext.config.parameters import resolve
+from superconext.core.files import file_sha256
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import deduplicate, leaks
 from superconext.data.reading import read_labelled
@@ -135,6 +137,13 @@ def grid(rows: list[dict[str, str]]) -> Grid:
     return Grid(head, cells, bold, right=[1])
 
 
+def shown(word: str) -> str:
+    """An option or its value; of a file or folder the hash of its contents, 12 digits."""
+    files = sorted(Path(word).rglob("*")) if Path(word).is_dir() else [Path(word)]
+    hashes = [file_sha256(file) for file in files if file.is_file()]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:12] if hashes else word
+
+
 def main() -> None:
     words = sys.argv[1:]
     rest: list[str] = []
@@ -152,7 +161,7 @@ def main() -> None:
             write_table(options.doc, NAME, grid(list(csv.DictReader(stream))))
         return
     sizes = [int(size) for size in options.shots.split(",")] if options.shots else [None]
-    given = " ".join(rest[::2])
+    given = " ".join(shown(word) for word in rest)
     new = not options.results.exists()
     with options.results.open("a+", encoding="utf-8", newline="") as stream:
         stream.seek(0)

@@ -13,6 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.stats import sem, t
+
 from superconext.report.table import Grid
 
 
@@ -23,11 +26,23 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the rows, which have the same keys, in the place of the file."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    """Write the rows, whose keys are those of the first, in the place of the file; cells that a row
+    lacks are empty. Raises SystemExit, and leaves the file, where there are none."""
+    if not rows:
+        raise SystemExit(f"error: found nothing to write to {path}; expected results: run them")
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n", restval="")
         writer.writeheader()
         writer.writerows(rows)
+    part.replace(path)
+
+
+def mean_over_sets(values: Mapping[str, Sequence[float]]) -> str:
+    """The mean of differences by set, and half its 95% interval by Student's t over the sets."""
+    means = [float(np.mean(of)) for of in values.values()]
+    half = float(t.ppf(0.975, len(means) - 1) * sem(means)) if len(means) > 1 else float("nan")
+    return f"{np.mean(means):+.1f} ± {half:.1f} ({len(means)} sets)"
 
 
 def write_table(page: Path, name: str, grid: Grid) -> None:

@@ -8,7 +8,8 @@ set has them. The recipes are cross-validated on these as `superconext train` do
 on all of them and judged on other rows of the file (2,500 at most). A rule takes the lowest log
 loss, or starts from one recipe and leaves it for the lowest where that is better by so many
 standard errors. The mean weighted F1 of the rules, and the difference from the lowest log loss
-with its 95% interval over draws and sets, are added to STORED.csv. Files with test rows are not
+with its 95% interval over draws and sets, take the place of those of the same option and rows in
+STORED.csv. Files with test rows are not
 for this: the rule of the package was chosen here.
 """
 
@@ -55,6 +56,13 @@ def sampled(path: str) -> Dataset:
     data = read_labelled(path)
     data = data.select(deduplicate(data.texts))
     return data.select(np.sort(np.random.default_rng(0).permutation(len(data))[:MOST]))
+
+
+def named(sets: list[str]) -> list[tuple[str, str]]:
+    """Names and files of `--set NAME=FILE`."""
+    if wrong := [one for one in sets if not Path(one.partition("=")[2]).is_file()]:
+        sys.exit(f"error: --set {wrong[0]}: expected NAME=FILE, a file that is there")
+    return [(name, path) for name, _, path in (one.partition("=") for one in sets)]
 
 
 def drawn(labels: np.ndarray, size: str, draw: int) -> tuple[np.ndarray, np.ndarray]:
@@ -137,42 +145,59 @@ def rules(names: list[str]) -> dict[str, Callable[[Mapping[str, np.ndarray]], st
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    words, rest = words[: words.index("--")], words[words.index("--") + 1 :]
+    words, rest = sys.argv[1:], []
+    if "--" in words:
+        words, rest = words[: words.index("--")], words[words.index("--") + 1 :]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stored", type=Path)
     parser.add_argument("--set", action="append", required=True, metavar="NAME=FILE")
     parser.add_argument("--draws", type=int, default=10)
     options = parser.parse_args(words)
+    if len(rest) != 2 or rest[0] not in ("--init", "--vectors"):
+        parser.error("expected -- --init ENCODER, or -- --vectors VECTORS, at the end")
     config = resolve({"preset": "auto", rest[0].removeprefix("--"): rest[1]})
     names = [VECTORS, PRETRAINED] if config.init else [VECTORS]
     sizes = [f"{n} of each class" for n in BALANCED] + [f"{n} as they come" for n in NATURAL]
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for one in options.set:
-        data = sampled(one.split("=", 1)[1])
+    for set_name, path in named(options.set):
+        data = sampled(path)
         whole = CrossValidation(data, config, 5, Progress())
         whole.make_ready(names)
         for size in sizes:
             for draw in range(options.draws):
                 rows, asked = drawn(whole.labels, size, draw)
-                if np.bincount(whole.labels[rows], minlength=len(whole.classes)).min() < 2:
-                    continue  # which `train` refuses, or cannot hold out
+                counts = np.bincount(whole.labels[rows], minlength=len(whole.classes))
+                if counts.min() < 2 or not len(asked):
+                    continue  # which `train` refuses, or cannot hold out; or none is left
                 found = scores(
                     data, whole.labels, whole._features, config, whole.classes, rows, asked
                 )
                 losses = {name: loss for name, (loss, _) in found.items()}
                 for rule, take in rules(list(found)).items():
                     taken[size, rule].append(found[take(losses)][1])
-        print(one.split("=")[0], "done", flush=True)
-    stored = read_rows(options.stored) if options.stored.exists() else []
+        print(set_name, "done", flush=True)
+        store(options.stored, rest[0], sizes, taken, config)
+
+
+def store(
+    path: Path,
+    given: str,
+    sizes: list[str],
+    taken: Mapping[tuple[str, str], list[float]],
+    config: Config,
+) -> None:
+    """Put the means into the file, in the place of those of the same option and rows."""
+    sizes = [size for size in sizes if len(taken[size, LOWEST]) > 1]
+    stored = read_rows(path) if path.exists() else []
+    stored = [row for row in stored if row["given"] != given or row["rows"] not in sizes]
     for size in sizes:
         base = np.array(taken[size, LOWEST])
         for rule in rules([_name(r) for r in recipes_of(config, 0) if not r.trained]):
             one = np.array(taken[size, rule])
             figures = (one.mean(), (one - base).mean(), 1.96 * sem(one - base))
-            row = (rest[0], size, len(one), rule, *(f"{x:.2f}" for x in figures))
+            row = (given, size, len(one), rule, *(f"{x:.2f}" for x in figures))
             stored.append(dict(zip(HEAD, map(str, row), strict=True)))
-    write_rows(options.stored, stored)
+    write_rows(path, stored)
 
 
 if __name__ == "__main__":

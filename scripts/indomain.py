@@ -100,7 +100,7 @@ def steps(data: Path, encoder: Path, texts: list[Path], out: Path) -> list[Step]
 
 def run(data: Path, encoder: Path, texts: list[Path], out: Path) -> None:
     """Run what is not done yet."""
-    run_undone(steps(data, encoder, texts, out), out)
+    run_undone(steps(data, encoder, texts, out), out, data, [*texts, encoder / "encoder.json"])
 
 
 def collect(out: Path) -> None:

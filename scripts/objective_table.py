@@ -113,8 +113,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     wanted = options.tune.split(",")
-    sets = read_toml(options.sets, "[[dataset]] tables")["dataset"]
-    systems = read_toml(options.grid, "[[system]] tables")["system"]
+    sets, systems = (
+        read_toml(path, f"[[{key}]] tables").get(key) or parser.error(f"{path}: no [[{key}]] table")
+        for path, key in ((options.sets, "dataset"), (options.grid, "system"))
+    )
     judges = [one for one in sets if one["name"] in wanted]
     if len(judges) < len(wanted):
         names = ", ".join(one["name"] for one in sets)

@@ -7,7 +7,7 @@ one, and 1,500 others are judged (4,000 rows at most in all, no copies). The rec
 trained encoder are cross-validated on the labelled rows, and that of the lowest log loss is judged,
 once with word vectors of the labelled rows alone and once of the others too, as
 `superconext train --drop-incomplete` makes them. STORED.csv gets the mean weighted F1 of each set;
-the mean difference and its 95% interval are printed.
+the mean difference and its 95% interval over the sets are printed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from doc_tables import write_rows
-from few_label_choice import LOWEST, rules, sampled, scores
-from scipy.stats import sem
+from doc_tables import mean_over_sets, write_rows
+from few_label_choice import LOWEST, named, rules, sampled, scores
 
 from superconext.config.parameters import resolve
 from superconext.core.progress import Progress
@@ -61,9 +60,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     options = parser.parse_args()
     stored: list[dict[str, str]] = []
-    gains: dict[tuple[int, str], list[float]] = {}
-    for one in options.set:
-        name, path = one.split("=", 1)
+    gains: dict[tuple[int, str], dict[str, list[float]]] = {}
+    for name, path in named(options.set):
         data = sampled(path)
         for shots in SHOTS:
             pairs = [
@@ -72,13 +70,13 @@ def main() -> None:
             ]
             for at, what in enumerate(MEASURED):
                 both = np.array([[of[at] for of in pair] for pair in pairs])
-                gains.setdefault((shots, what), []).extend(both[:, 1] - both[:, 0])
+                gains.setdefault((shots, what), {})[name] = (both[:, 1] - both[:, 0]).tolist()
                 figures = dict(zip(("without", "with"), both.mean(axis=0), strict=True))
                 row = {"set": name, "rows": str(shots), "draws": str(len(both)), "system": what}
                 stored.append(row | {key: f"{x:.2f}" for key, x in figures.items()})
-    write_rows(options.stored, stored)
+        write_rows(options.stored, stored)
     for (shots, what), gain in gains.items():
-        print(f"{shots} rows per class, {what}: {np.mean(gain):+.1f} ± {1.96 * sem(gain):.1f}")
+        print(f"{shots} rows per class, {what}: {mean_over_sets(gain)}")
 
 
 if __name__ == "__main__":

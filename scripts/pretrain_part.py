@@ -69,7 +69,7 @@ def steps(data: Path, texts: list[Path], out: Path) -> list[Step]:
 def run(data: Path, texts: list[Path], out: Path) -> None:
     """Run what is not done yet."""
     (out / "rows").mkdir(parents=True, exist_ok=True)
-    run_undone(steps(data, texts, out), out)
+    run_undone(steps(data, texts, out), out, data, texts)
 
 
 def collect(out: Path) -> None:

@@ -14,6 +14,7 @@ encoders stay in DIR, and are made anew only if they are not there.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -25,16 +26,20 @@ import numpy as np
 from doc_tables import write_rows
 from word_vector_controls import score
 
+from superconext.core.files import file_sha256
+
 STORED = Path(__file__).parents[1] / "scripts" / "results" / "pretraining_speed.csv"
 #: Parameters beside the defaults of `pretrain`; the first is what the others are compared with.
 BEFORE = {"batch_size": 128, "learning_rate": 0.002, "frequent": 1.0}
+#: The defaults for long text.
+LAST = {"batch_size": 256, "learning_rate": 0.003}
 SETTINGS: dict[str, dict[str, Any]] = {
     "1024 other words": BEFORE,
     "2048 other words": {**BEFORE, "sample": 2048},
     "512 other words": {**BEFORE, "sample": 512},
     "frequent words predicted less often": {**BEFORE, "frequent": 2e-4},
-    "that, in batches of 256": {},
-    "that, compiled": {"compile": True},
+    "that, in batches of 256": LAST,
+    "that, compiled": {**LAST, "compile": True},
 }
 FIRST = next(iter(SETTINGS))
 ROWS = (8, 16, 64)
@@ -57,9 +62,13 @@ def pretrained(text: Path, vectors: Path, out: Path, seed: int, more: dict[str, 
             Timed.seconds += time.process_time() - began
             return history
 
-    noted = out.with_suffix(".seconds")
-    if noted.exists():
-        return float(noted.read_text())
+    noted = out.with_suffix(".json")
+    about = {"text": file_sha256(text), "parameters": more}
+    if noted.exists() and out.exists():
+        before = json.loads(noted.read_text(encoding="utf-8"))
+        if before["about"] != about:
+            sys.exit(f"error: {out} was made of another text or with other settings; remove it")
+        return float(before["seconds"])
     given = {"vectors": str(vectors), "seed": seed, **more}
     plain, language_model.Trainer = language_model.Trainer, Timed
     kept = os.environ["SUPERCONEXT_CACHE"]
@@ -69,7 +78,7 @@ def pretrained(text: Path, vectors: Path, out: Path, seed: int, more: dict[str, 
             pretrain(request_of(given, files=[str(text)], out=out), Progress())
         finally:
             language_model.Trainer, os.environ["SUPERCONEXT_CACHE"] = plain, kept
-    noted.write_text(str(Timed.seconds))
+    noted.write_text(json.dumps({"about": about, "seconds": Timed.seconds}), encoding="utf-8")
     return Timed.seconds
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import os
 import platform
@@ -33,6 +34,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from superconext.core.files import file_sha256
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "scripts" / "results"
@@ -306,7 +309,7 @@ def run(data: Path, texts: list[str], out: Path, only: str | None, listed: bool)
         sys.exit(f"error: --only {', '.join(sorted(unknown))}; expected some of {', '.join(names)}")
     out.mkdir(parents=True, exist_ok=True)
     if not listed:
-        note_commit(out)
+        note_made_of(out, data, map(Path, texts))
     for one in (one for one in planned if one.name in wanted):
         if listed:
             print(f"{one.name}: {shlex.join(one.command)}")
@@ -318,20 +321,33 @@ def run(data: Path, texts: list[str], out: Path, only: str | None, listed: bool)
             subprocess.run(one.command, check=True)
 
 
-def run_undone(planned: Iterable[Step], out: Path) -> None:
-    """Run the steps that are not done, in their order, and note the commit in `out`."""
+def run_undone(planned: Iterable[Step], out: Path, data: Path, texts: Iterable[Path] = ()) -> None:
+    """Run the steps that are not done, in their order, and note in `out` the commit, hashes of
+    data and texts."""
     out.mkdir(parents=True, exist_ok=True)
-    note_commit(out)
+    note_made_of(out, data, texts)
     for one in planned:
         if not one.done.exists():
             print(one.name, file=sys.stderr)
             subprocess.run(one.command, check=True)
 
 
-def note_commit(out: Path) -> None:
+def note_made_of(out: Path, data: Path, texts: Iterable[Path]) -> None:
     """Write `about.json`: what the run is made with. Raises SystemExit where that was another
-    commit."""
+    commit, other data or text."""
     import torch
+
+    texts = list(texts)
+    if missing := [str(path) for path in (data, *texts) if not path.exists()]:
+        sys.exit(f"error: found no {', '.join(missing)}; expected the data and texts")
+    rows = [file for of in FOLDERS.values() for file in sorted((data / of).glob("*.tsv"))]
+    made_of = {
+        name: hashlib.sha256(" ".join(map(file_sha256, files)).encode()).hexdigest()
+        for name, files in {
+            "data": rows,
+            "texts": [path for path in texts if path.is_file()],
+        }.items()
+    }
 
     state = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=7"],
@@ -342,15 +358,17 @@ def note_commit(out: Path) -> None:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "processor": torch.backends.cpu.get_cpu_capability(),
+        **made_of,
     }
     path = out / "about.json"
     if path.exists():
-        began = json.loads(path.read_text(encoding="utf-8"))["commit"]
-        if began != about["commit"]:
-            sys.exit(
-                f"error: {out} was begun on commit {began}, this is {about['commit']}; "
-                "expected one commit: give another --out"
-            )
+        began = json.loads(path.read_text(encoding="utf-8"))
+        for name in ("commit", *made_of):
+            if began.get(name) != about[name]:
+                sys.exit(
+                    f"error: {out} was begun with {name} {began.get(name)}, this is {about[name]}; "
+                    "expected the same: give another --out"
+                )
     path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
@@ -675,16 +693,16 @@ def drawn_scores(
 
 
 def orders(rows: list[dict[str, str]], pairs: Sequence[tuple[str, str]]) -> str:
-    """Differences of systems, over all draws that both have."""
+    """Differences of systems over the draws of all sets that both have, a draw's numbers of rows
+    averaged, as its few rows are part of its more."""
     scores, said = drawn_scores([row for row in rows if row["shots"] != "all"]), []
     for one, other in pairs:
-        values = [
-            value - scores[other, *group][seed]
-            for (system, *group), own in scores.items()
-            if system == one and (other, *group) in scores
-            for seed, value in own.items()
-            if seed in scores[other, *group]
-        ]
+        of_draw: dict[tuple[str, str], list[float]] = {}
+        for (system, *group), own in scores.items():
+            peer = scores.get((other, *group), {}) if system == one else {}
+            for seed in own.keys() & peer.keys():
+                of_draw.setdefault((group[0], seed), []).append(own[seed] - peer[seed])
+        values = [statistics.mean(of) for of in of_draw.values()]
         if len(values) > 1:
             names = " over ".join(TRANSFORMERS[name] for name in (one, other))
             if TRANSFORMERS[one].endswith(BRIEF):

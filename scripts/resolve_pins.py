@@ -37,12 +37,16 @@ def requirements(*extras: str) -> list[str]:
     return [line for line in dict.fromkeys(found) if line]
 
 
-def resolve(version: str, wanted: list[str], *more: str) -> str:
-    """Why pip cannot resolve them for a version of Python, "" where it can."""
+def resolve(version: str, wanted: list[str], *more: str, pinned: bool = True) -> str:
+    """Why pip cannot resolve them for a version of Python, "" where it can.
+
+    pinned: with the versions of constraints.txt.
+    """
     with tempfile.TemporaryDirectory() as nowhere:
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet"]
         command += ["--ignore-installed", "--target", nowhere, "--only-binary=:all:"]
-        command += ["--python-version", version, "--constraint", str(HOME / "constraints.txt")]
+        command += ["--python-version", version]
+        command += ["--constraint", str(HOME / "constraints.txt")] if pinned else []
         done = subprocess.run([*command, *more, *wanted], capture_output=True, text=True)
     lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
     return "" if done.returncode == 0 else (lines or ["pip failed"])[0]
@@ -54,8 +58,9 @@ def main() -> int:
     following = f"3.{int(floor[-1].partition('.')[2]) + 1}"
     for version in sys.argv[1:] or [*floor, following]:
         wanted, without = requirements("train", "serve", "plots", "test"), ""
-        if resolve(version, [name for name in wanted if name.startswith("torch>")], "--no-deps"):
-            wanted = [name for name in wanted if not name.startswith("torch>")]
+        torch = [name for name in wanted if name.startswith("torch>")]
+        if resolve(version, torch, "--no-deps", pinned=False):
+            wanted = [name for name in wanted if name not in torch]
             without = " (without torch: the index has none for it)"
         problem = resolve(version, wanted)
         failed |= bool(problem) and version in floor

@@ -33,7 +33,7 @@ class SetFit(Baseline):
             )
             rows = Dataset.from_dict({"text": list(texts), "label": [str(y) for y in labels]})
             Trainer(model=self.model, args=arguments, train_dataset=rows).train()
-        self.settings = {"model": "all-MiniLM-L6-v2"}
+        self.settings = {"model": os.path.basename(os.path.normpath(os.environ["SETFIT_MODEL"]))}
         return self
 
     def predict(self, texts: Any) -> Any:

@@ -106,6 +106,8 @@ def main() -> None:
     parser.add_argument("--predictors", type=int, default=10, help="0: none")
     parser.add_argument("--growth", type=float, default=20.0, help="MiB after the first tenth")
     given = parser.parse_args()
+    if given.fits < 1:
+        parser.error("--fits: expected at least 1")
     ok = True
     with tempfile.TemporaryDirectory() as name:
         print("  fits    memory  files  threads  seconds")

@@ -100,6 +100,8 @@ def main() -> None:
     if asked.doc:
         write_table(asked.doc, NAME, grid(json.loads(asked.out.read_text(encoding="utf-8"))))
         return
+    if asked.data is None:
+        parser.error("DATA is missing, the folder of the sets")
     results: dict[str, dict[str, Any]] = {}
     with threadpool_limits(1):
         for name in asked.sets.split(","):

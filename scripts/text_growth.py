@@ -92,7 +92,7 @@ def run(data: Path, texts: list[Path], out: Path) -> None:
         text = out / f"text-{share:g}.txt"
         words = sampled(texts, share, text)
         text.with_suffix(".json").write_text(json.dumps({"words": words}), encoding="utf-8")
-        run_undone(steps(data, share, out), out)
+        run_undone(steps(data, share, out), out, data, texts)
 
 
 def collect(out: Path) -> None:

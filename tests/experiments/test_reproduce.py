@@ -83,7 +83,7 @@ def test_goes_on_where_it_was(script, data, tmp_path, monkeypatch, capsys):
         to.mkdir()
         (to / "table.csv").touch()
 
-    monkeypatch.setattr(script, "note_commit", lambda out: None)
+    monkeypatch.setattr(script, "note_made_of", lambda out, data, texts: None)
     monkeypatch.setattr("subprocess.run", run)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -265,13 +265,21 @@ def test_large_sets_that_were_not_run_are_left_out_and_said(script, results, tmp
     assert {row["dataset"] for row in rows} == {"arq", "ary"}
 
 
-def test_one_commit_makes_all(script, tmp_path):
-    script.note_commit(tmp_path)
-    script.note_commit(tmp_path)
+def test_one_commit_and_the_same_rows_and_texts_make_all(script, data, tmp_path):
+    texts = [tmp_path / "text.txt"]
+    with pytest.raises(SystemExit, match=r"found no .*text\.txt"):
+        script.note_made_of(tmp_path, data, texts)
+    texts[0].write_text("one\n", encoding="utf-8")
+    script.note_made_of(tmp_path, data, texts)
+    script.note_made_of(tmp_path, data, texts)
+    texts[0].write_text("two\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="begun with texts "):
+        script.note_made_of(tmp_path, data, texts)
+    texts[0].write_text("one\n", encoding="utf-8")
     about = json.loads((tmp_path / "about.json").read_text(encoding="utf-8"))
     (tmp_path / "about.json").write_text(json.dumps({**about, "commit": "1234567"}))
-    with pytest.raises(SystemExit, match="begun on commit 1234567"):
-        script.note_commit(tmp_path)
+    with pytest.raises(SystemExit, match="begun with commit 1234567"):
+        script.note_made_of(tmp_path, data, texts)
 
 
 def test_differences_count_as_ahead_only_beyond_chance(script):
