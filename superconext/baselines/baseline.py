@@ -6,6 +6,7 @@ comparison: `superconext compare TRAIN --objectives superloss,my_baseline`.
 
 from __future__ import annotations
 
+import json
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from superconext.text.tokenize import Pieces
 
 Split = tuple[Sequence[str], Sequence[str]]
+#: Begins the modules of this package, whose answers need no check.
+_OURS = "superconext."
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ class AdjustedBaseline(Baseline):
         return [self.names[k] for k in self.predict_proba(texts).argmax(axis=1)]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        shares = self.baseline.predict_proba(list(texts))
+        shares = predicted_shares(self.baseline, texts, self.names)
+        expect(shares is not None, self.baseline, "predict_proba", shares, "probabilities")
         assert shares is not None
         return shifted(shares, self.shift)
 
@@ -174,10 +178,57 @@ def fit_baseline(
     # Lists of its own: what it does to them is nobody else's.
     own = list(train[0]), list(train[1])
     baseline.fit(own, dev and (list(dev[0]), list(dev[1])), seed)
+    _check_settings(baseline)
     if config is not None and adjust:
         baseline = adjusted_baseline(baseline, train, config)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
     return baseline
+
+
+#: What the line of a fit has beside the settings of its baseline.
+_RECORDED = frozenset(
+    (
+        *("system", "objective", "parameters", "dataset", "source", "seed", "split", "rows"),
+        *("dev", "test", "predictions", "truth", "native", "by_script", "folds", "failed"),
+        *("seconds", "config", "metric_files", "shots", "overlap", "collapsed", "steps"),
+    )
+)
+
+
+def _check_settings(baseline: Baseline) -> None:
+    """Raise ConfigError unless the settings can stand in a line of results."""
+    settings, expected = baseline.settings, "names and what JSON can hold"
+    expect(isinstance(settings, dict), baseline, "settings", settings, f"a dict of {expected}")
+    for name, value in settings.items():
+        if name in _RECORDED:
+            raise own_fault(baseline, f"a setting named {name!r}", "another name: results have it")
+        try:
+            json.dumps({name: value}, allow_nan=False)
+        except (TypeError, ValueError):
+            raise own_fault(
+                baseline, f"the setting {name!r} of type {type(value).__name__}", expected
+            ) from None
+
+
+def predicted_shares(
+    baseline: Baseline, texts: Sequence[str], classes: Sequence[str]
+) -> np.ndarray | None:
+    """The probabilities `[N, C]` that a fitted baseline predicts, columns as the classes; None
+    where it has none. Raises ConfigError for anything else."""
+    shares = baseline.predict_proba(list(texts))
+    if shares is None or type(baseline).__module__.startswith(_OURS):
+        return shares
+    shape = len(texts), len(classes)
+    right = isinstance(shares, np.ndarray) and shares.shape == shape
+    expect(right, baseline, "predict_proba", shares, f"an array of shape {shape}")
+    # What is NaN is not right either.
+    if not (shares >= 0).all() or not (np.abs(shares.sum(axis=1) - 1) < 1e-3).all():
+        raise own_fault(
+            baseline,
+            "numbers that are no shares, returned by predict_proba",
+            "shares of the classes in each row, with a sum of 1",
+        )
+    return shares
 
 
 def predicted_labels(baseline: Baseline, texts: Sequence[str], classes: Sequence[str]) -> list[str]:
@@ -232,10 +283,21 @@ class ProbabilisticBaseline(Baseline):
         """Scores `[N, C]` whose softmax are the probabilities."""
 
     def predict(self, texts: Sequence[str]) -> list[str]:
-        return [self.names[k] for k in self.decision(texts).argmax(axis=1)]
+        return [self.names[k] for k in self._scores(texts).argmax(axis=1)]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        return softmax(self.decision(texts))
+        return softmax(self._scores(texts))
+
+    def _scores(self, texts: Sequence[str]) -> np.ndarray:
+        """`decision`. Raises ConfigError where a user's own gives no scores."""
+        scores = self.decision(texts)
+        if not type(self).__module__.startswith(_OURS):
+            shape = len(texts), len(self.names)
+            right = isinstance(scores, np.ndarray) and scores.shape == shape
+            expect(right, self, "decision", scores, f"an array of shape {shape}")
+            if np.isnan(scores).any():
+                raise own_fault(self, "NaN, returned by decision", "scores of the classes")
+        return scores
 
 
 class Majority(Baseline):
@@ -285,7 +347,7 @@ def baseline_report(
     for name, baseline in fitted.items():
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
-            probabilities = baseline.predict_proba(list(texts)) if needed else None
+            probabilities = predicted_shares(baseline, texts, classes) if needed else None
             predicted = predicted_labels(baseline, texts, classes)
             metrics = classification_metrics(labels, predicted, classes, probabilities)
             rows = texts, labels, predicted, classes, probabilities

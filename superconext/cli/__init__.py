@@ -34,7 +34,7 @@ from superconext.core.errors import (
 )
 from superconext.core.files import cache_dir
 from superconext.core.process import skip_final_collection, wait_briefly
-from superconext.core.registry import own_code_at_fault
+from superconext.core.registry import own_code_at_fault, own_code_raising
 
 _ROOM = "expected free disk space: make room and run the command again"
 _MEMORY = "out of memory; expected more of it: close other programs or lower batch_size"
@@ -71,7 +71,7 @@ def explain(error: BaseException) -> str:
         advice = _ADVICE.get(error.errno or 0, "check the path and run the command again")
         if error.errno in (errno.EACCES, errno.EROFS) and _is_of_cache(error.filename):
             advice += ", or name a folder elsewhere as SUPERCONEXT_CACHE"
-        return f"{name}: {error.strerror or error}; {advice}"
+        return f"{own_code_raising(error)}{name}: {error.strerror or error}; {advice}"
     if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
         # Code in C may raise another error in its place.
         return "interrupted; run the command again, or resume it as said above"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from superconext.cli.options import (
 )
 from superconext.config.parameters import BY_NAME
 from superconext.core.errors import plural
+from superconext.core.files import shell_word
 from superconext.data import FORMS
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def inspect(
     refused |= any("not counted here" in n and "--drop-incomplete" not in n for n in notes)
     if named_encoding := re.search(r"give --encoding (\S+) if", advice):
         say_next(
-            f"superconext data inspect {' '.join(map(shlex.quote, named.values()))} --encoding "
+            f"superconext data inspect {' '.join(map(shell_word, named.values()))} --encoding "
             f"{named_encoding[1]} reads all rows, if that is the encoding"
         )
     elif refused:
@@ -196,7 +197,7 @@ def inspect(
             for flag in ("--drop-incomplete", "--fold-label-case")
             if flag in advice and not {flag, flag.replace("--", "--no-")} & {*mend}
         ]
-        paths = {name: shlex.quote(path) for name, path in named.items()}
+        paths = {name: shell_word(path) for name, path in named.items()}
         others = [f"--{name} {path}" for name, path in paths.items() if name in ("dev", "test")]
         first = next(iter(paths.values()))
         same = " ".join([first, *mend])
@@ -281,7 +282,7 @@ def split(
 
 def _train_next(out: str, document: dict[str, Any]) -> None:
     """The command that trains on the parts of a folder."""
-    paths = {Path(name).stem: shlex.quote(f"{out}/{name}") for name in document["files"]}
+    paths = {Path(name).stem: shell_word(f"{out}/{name}") for name in document["files"]}
     words = [f"--{part} {paths[part]}" for part in ("train", "dev", "test") if part in paths]
     if "train" not in paths:  # parts have the names of files
         words = [f"--train {next(iter(paths.values()))}"]
@@ -341,7 +342,7 @@ def pool(
 
     if options["unlike"] and not options["like"]:
         raise click.UsageError("--unlike needs --like: texts of the wanted language")
-    if Path(out).is_dir() or (Path(out).exists() and not force):
+    if Path(out).is_dir() or (os.path.lexists(out) and not force):
         raise DataError(f"{out} exists already; expected a new file: choose another or add --force")
     Path(out).absolute().parent.mkdir(parents=True, exist_ok=True)
     progress = TerminalProgress(quiet)
@@ -365,7 +366,7 @@ def pool(
                 progress.say(f"{reason}: {line if reason == 'unreadable' else line[:100]}")
     click.echo(pool_table(report["sources"]))
     pretrain = " --pretrain" * (report["kept"] >= _ENOUGH)
-    say_next(f"superconext train FILE --unlabelled {shlex.quote(out)}{pretrain} --out RUN")
+    say_next(f"superconext train FILE --unlabelled {shell_word(out)}{pretrain} --out RUN")
 
 
 @data.command()
@@ -542,6 +543,6 @@ def sample(folder: str, force: bool) -> None:
     for path in write_sample(Path(folder), force):
         click.echo(path)
     few, test, text = (
-        shlex.quote(str(Path(folder) / name)) for name in ("few.tsv", "test.tsv", "unlabelled.txt")
+        shell_word(Path(folder) / name) for name in ("few.tsv", "test.tsv", "unlabelled.txt")
     )
     say_next(f"superconext train {few} --test {test} --unlabelled {text} --out runs/demo")

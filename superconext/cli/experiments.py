@@ -215,7 +215,7 @@ _LIST = "list"
 @click.option(
     "--protocol",
     metavar="NAME",
-    help="Repeat a paper's comparison, with its figures; list: describe the protocols.",
+    help="Repeat a paper's comparison, with its figures; list: describe them. Or a .toml file.",
 )
 @click.option(
     "--study",

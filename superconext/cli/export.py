@@ -126,11 +126,12 @@ def export(
         )
     from superconext.core.files import new_folder
     from superconext.runs.folder import load_model, save_model, write_manifest
-    from superconext.runs.manifest import read_manifest
+    from superconext.runs.manifest import code_told, read_manifest
 
     model, manifest = load_model(run), read_manifest(Path(run))
     warn_unfinished(run, manifest)
     warn_misread(run, model.indexer.misread)
+    warn_misread(run, code_told(model, manifest))
     reading = {**_recorded(manifest), **{name: value for name, value in reading.items() if value}}
     seen, model.seen = model.seen, None
     # A name that tables have and plain text has not.

@@ -636,11 +636,12 @@ def warn_of_unread(model: Model, texts: Sequence[str], source: str = "") -> None
 
 
 def _load(run: str, threads: int, *expected: str) -> Any:
-    from superconext.runs.manifest import load_run
+    from superconext.runs.manifest import code_told, load_run
 
     model, manifest = load_run(Path(run), threads, *expected)
     warn_unfinished(run, manifest)
     warn_misread(run, model.indexer.misread)
+    warn_misread(run, code_told(model, manifest))
     return model
 
 
@@ -653,7 +654,7 @@ def warn_unfinished(run: str, manifest: Mapping[str, Any]) -> None:
 
 
 def warn_misread(run: str, told: str) -> None:
-    """A warning on stderr of `TextIndexer.misread`."""
+    """A warning on stderr of `TextIndexer.misread` or `code_told`."""
     if told:
         click.echo(f"{WARNING}{run}: {told}", err=True)
 

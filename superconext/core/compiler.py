@@ -56,6 +56,12 @@ def library_of(source: Path) -> Path:
             library = home / _named(key, made)
             os.replace(made, library)
     except (OSError, subprocess.SubprocessError) as error:
+        where = getattr(error, "filename", None)
+        if where is not None and str(where) != compiler:
+            raise CompilerError(
+                f"{where}: {getattr(error, 'strerror', error)}; expected a place for the library: "
+                "name a folder that can be written to as SUPERCONEXT_CACHE"
+            ) from None
         raise CompilerError(f"{compiler}: {error}") from None
     return library
 

@@ -353,17 +353,22 @@ def new_folder(folder: Path) -> Iterator[Path]:
         fresh = hidden / "new"
         fresh.mkdir()
         yield fresh
-        replace_folder(fresh, folder, hidden / "old")
+        replace_folder(fresh, folder, hidden / "old", new=True)
 
 
-def replace_folder(fresh: Path, folder: Path, old: Path) -> None:
+def replace_folder(fresh: Path, folder: Path, old: Path, new: bool = False) -> None:
     """Give the finished folder `fresh` the name `folder`, on the disk when this returns.
 
-    An earlier `folder` goes to `old`. Where the system can (Linux, on most of its file systems)
-    the two change places in one step, so that at no moment `folder` is missing; elsewhere it is
-    between two renames. Raises OSError with all as it was.
+    An earlier `folder` goes to `old`; with `new`, RunError is raised where one has appeared.
+    Where the system can (Linux, on most of its file systems) the two change places in one step,
+    so that at no moment `folder` is missing; elsewhere it is between two renames. Raises OSError
+    with all as it was.
     """
     sync_tree(fresh)
+    if new and os.path.lexists(folder):
+        raise RunError(
+            f"{folder} was made by another process meanwhile; expected a new folder: choose another"
+        )
     if not os.path.lexists(folder):
         fresh.rename(folder)
     elif exchange(fresh, folder):
@@ -433,8 +438,17 @@ def clear_staging(folder: Path, alone: bool = False) -> None:
 
 
 def clear_all_staging(parent: Path) -> None:
-    """`clear_staging` of every folder in `parent`."""
-    for path in parent.iterdir() if parent.is_dir() else ():
+    """`clear_staging` of every folder in `parent`; and what killed processes left of
+    `atomic_write`, or of other hidden folders."""
+    for path in list(parent.iterdir()) if parent.is_dir() else ():
+        if not path.name.startswith(".") or path.is_symlink():
+            continue
+        with contextlib.suppress(OSError):
+            if path.is_file() and path.suffix == ".tmp" and sys.platform != "win32":
+                _clear_dead(path)
+            elif path.is_dir() and not (path / _LOCK).exists():
+                if time.time() - path.stat().st_mtime > _SURELY_DEAD:
+                    shutil.rmtree(path, ignore_errors=True)
         if path.name.startswith(".") and path.name[-9:-8] == "-" and (path / _LOCK).is_file():
             clear_staging(parent / path.name[1:-9])
 

@@ -10,6 +10,7 @@ names. A class is imported when it is first asked for.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -194,6 +195,11 @@ class Registry(Generic[T]):
                 f"{self.parameter} = {name!r}: {lack} {wanted}; expected one: register the right "
                 "name"
             )
+        if self.base is not None and (lacking := _lacking(candidate, base)):
+            raise UnregisteredError(
+                f"{self.parameter} = {name!r}: found no {', no '.join(lacking)} in "
+                f"{candidate.__name__}; expected what {module}.{base_name} asks for: add it"
+            )
         self.used[name] = candidate
         if fault := getattr(candidate, "fault", None):
             fault()
@@ -240,6 +246,18 @@ class Registry(Generic[T]):
             sys.stderr.write(f"warning: left out of {self._faults.pop(0)[1]}\n")
 
 
+def _lacking(candidate: type, base: type) -> list[str]:
+    """Methods that a class has to define and does not: abstract ones, and `base.required`."""
+
+    def of(kind: type, name: str) -> object:
+        method = getattr(kind, name, None)
+        return getattr(method, "__func__", method)
+
+    wanted = getattr(base, "required", ())
+    lacking = [name for name in wanted if of(candidate, name) is of(base, name)]
+    return [*sorted(getattr(candidate, "__abstractmethods__", ())), *lacking]
+
+
 def is_name(name: str) -> bool:
     """Whether an entry may have this name."""
     return name.replace("-", "_").replace(".", "_").isidentifier()
@@ -256,6 +274,18 @@ def own_code() -> dict[str, str]:
                 module = os.path.basename(_file(thing))
             if name in registry and module:
                 found[f"{registry.kind} {name}"] = f"{module}:{getattr(thing, '__name__', '')}"
+    return found
+
+
+def own_code_sha256() -> dict[str, str]:
+    """Hashes of the files of `own_code`, by the same names."""
+    found = {}
+    for registry in (one for one in _REGISTRIES if one.kind in ("objective", "encoder", "probe")):
+        for name, thing in registry.used.items():
+            if name in registry and os.path.isfile(file := _file(thing)):
+                with open(file, "rb") as stream:
+                    digest = hashlib.file_digest(stream, "sha256")
+                found[f"{registry.kind} {name}"] = digest.hexdigest()
     return found
 
 
@@ -300,6 +330,19 @@ def expect_floats(
         raise own_fault(what, f"numbers of type {kind}, returned by {method}", expected)
     if finite and not bool(answer.isfinite().all()):
         raise own_fault(what, f"NaN or infinity, returned by {method}", expected)
+
+
+def own_code_raising(error: BaseException) -> str:
+    """What a user has added whose file an error was raised in, as a message's lead; or ""."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    path = os.path.abspath(frame.tb_frame.f_code.co_filename) if frame is not None else ""
+    for registry in _REGISTRIES:
+        for name, thing in registry.used.items():
+            if path and _file(thing) == path:
+                return f"{_title(registry, name, thing)}: "
+    return ""
 
 
 def own_code_at_fault(error: BaseException) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from superconext.core.errors import DataError, LineError, plural
-from superconext.core.registry import Entry, Registry
+from superconext.core.registry import Entry, Registry, own_fault
 from superconext.data.columns import (
     ANNOTATOR_NAMES,
     ColumnSpec,
@@ -338,9 +338,17 @@ class FileFormat:
         within: suffixes of other formats under which files of this one are recognised too.
     """
 
+    #: What a class has to define.
+    required: ClassVar[tuple[str, ...]] = ("blocks",)
     suffixes: tuple[str, ...] = ()
     magic: bytes | tuple[bytes, ...] = b""
     within: tuple[str, ...] = ()
+
+    @classmethod
+    def fault(cls) -> None:
+        """Raise ConfigError where the class names suffixes that no file has."""
+        if wrong := [one for one in cls.suffixes if not one.startswith(".") or one != one.lower()]:
+            raise own_fault(cls, f"the suffix {wrong[0]!r}", "small letters behind a dot")
 
     def __init__(self, file: RowFile) -> None:
         self.file = file

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import sysconfig
 from pathlib import Path
 
 from superconext.core.errors import DataError
+from superconext.core.files import atomic_write, blamed_on
 
 SAMPLE_FILES = ("train.tsv", "few.tsv", "dev.tsv", "test.tsv", "unlabelled.txt")
 
@@ -44,5 +44,7 @@ def write_sample(folder: Path, force: bool = False) -> list[Path]:
         raise DataError(f"{there} exists already; expected none: choose another or add --force")
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths:
-        shutil.copyfile(source / path.name, path)
+        content = (source / path.name).read_bytes()
+        with atomic_write(path) as temporary, blamed_on(path):
+            temporary.write_bytes(content)
     return paths

@@ -97,7 +97,7 @@ def write_folder(
             }
         document = {**record, "files": files, "superconext": __version__}
         write_json(made / RECORD, document)
-        replace_folder(made, folder, hidden / "old")
+        replace_folder(made, folder, hidden / "old", new=not force)
     return document
 
 

@@ -84,6 +84,8 @@ class Encoder(nn.Module):
         options_type: dataclass of the settings that it alone has, see `config.parameters`.
     """
 
+    #: What a class has to define, beside what brings its tokens.
+    required: ClassVar[tuple[str, ...]] = ("width_of", "forward")
     indexer_class: ClassVar[type[TextIndexer]]
     sentence_size: int
     class_tokens: int = 0

@@ -387,7 +387,7 @@ def load_classifier(path: str | Path) -> LoadedClassifier:
 
 def _classifier(run: Path, name: str) -> LoadedClassifier:
     """The classifier of a run folder; name: what its user calls it."""
-    from superconext.runs.manifest import load_run, unfinished
+    from superconext.runs.manifest import code_told, load_run, unfinished
 
     model, manifest = load_run(run)
     try:
@@ -398,7 +398,7 @@ def _classifier(run: Path, name: str) -> LoadedClassifier:
         ) from None
     if told := unfinished(run, manifest):
         warnings.warn(told.replace(str(run), name, 1), stacklevel=4)
-    if told := model.indexer.misread:
+    for told in filter(None, (model.indexer.misread, code_told(model, manifest))):
         warnings.warn(f"{name}: {told}", stacklevel=4)
     names = ("status", "epochs", "planned_epochs")
     status = {name: manifest[name] for name in names if name in manifest}

@@ -10,6 +10,8 @@ taught.
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import re
 import signal
 import threading
@@ -164,9 +166,23 @@ def run_fit_aside(*arguments: Any) -> dict[str, Any]:
 
     with contextlib.suppress(ValueError):  # only a main thread may
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_parent()
     # A library's own parallel work inside a fit would wait in line behind other fits.
     with parallel_config("sequential"), _ONE_AT_A_TIME:
         return run_or_report(*arguments)
+
+
+@functools.cache
+def _end_with_parent() -> None:
+    """End this process, in which other fits may follow, once its parent was killed."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_or_report(
@@ -222,7 +238,12 @@ def _baseline(
     given: Mapping[str, Any],
     not_drawn: Sequence[str],
 ) -> tuple[dict[str, Any], Predicted]:
-    from superconext.baselines.baseline import RunText, fit_baseline, predicted_labels
+    from superconext.baselines.baseline import (
+        RunText,
+        fit_baseline,
+        predicted_labels,
+        predicted_shares,
+    )
 
     run: RunText | None = None
     config = fit_config(given, fit.system, fit.seed)
@@ -239,7 +260,7 @@ def _baseline(
     scored = {}
     for name in ("dev", "test"):
         texts, _ = parts[name]
-        probabilities = baseline.predict_proba(list(texts)) if needed else None
+        probabilities = predicted_shares(baseline, texts, classes) if needed else None
         scored[name] = Scored.of(
             parts[name], predicted_labels(baseline, texts, classes), classes, probabilities
         )
@@ -443,7 +464,7 @@ def run_on_folds(
     folds: rows and test metrics of each fold. test: the metrics of all held-out rows together, of
     which `texts` are different ones. predictions: None for a row that no fold holds out.
     """
-    from superconext.baselines.baseline import fit_baseline, predicted_labels
+    from superconext.baselines.baseline import fit_baseline, predicted_labels, predicted_shares
     from superconext.fitting import cross_validation as cross
     from superconext.fitting.controls import run_text
     from superconext.probe.ensemble import ALONE
@@ -461,7 +482,8 @@ def run_on_folds(
         for fold in cv.folds:
             texts, _ = pick(rows, fold.held)
             baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run, config)
-            shares = baseline.predict_proba(list(texts)) if probabilities_needed() else None
+            there = sorted({data.labels[row] for row in fold.fitted})
+            shares = predicted_shares(baseline, texts, there) if probabilities_needed() else None
             found.append((predicted_labels(baseline, texts, labels), shares))
             if "logit_adjustment" in baseline.settings:
                 facts["logit_adjustment"] = baseline.settings["logit_adjustment"]

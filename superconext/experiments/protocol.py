@@ -111,15 +111,31 @@ def protocol_names() -> list[str]:
 
 
 def load_protocol(name: str) -> Protocol:
-    """A protocol by its name. Raises ConfigError with the nearest name there is."""
+    """A protocol by its name, or from a file of one's own, whose name ends in .toml. Raises
+    ConfigError with the nearest name there is, or for a file that is no protocol."""
     import tomllib
 
+    if name.endswith(".toml"):
+        try:
+            document = tomllib.loads(Path(name).read_text(encoding="utf-8"))
+            return _protocol(Path(name).stem, document)
+        except ConfigError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise ConfigError(
+                f"{name}: found {what}; expected a protocol, as CONTRIBUTING.md describes it: "
+                "correct it"
+            ) from None
     names = protocol_names()
     if name not in names:
-        hint = suggestion(name, names, f"expected one of {', '.join(names)}")
+        hint = suggestion(name, names, f"expected one of {', '.join(names)}, or a .toml file")
         raise ConfigError(f"protocol {name!r}: {hint}; --protocol list explains each")
     file = resources.files("superconext.experiments") / _FOLDER / f"{name}.toml"
-    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    return _protocol(name, tomllib.loads(file.read_text(encoding="utf-8")))
+
+
+def _protocol(name: str, document: Mapping[str, Any]) -> Protocol:
     near_sets = document.get("near", {})
     made = {
         "name": name,

@@ -33,6 +33,9 @@ from superconext.probe.ensemble import Ensemble, predicting
 from superconext.probe.metrics import Evaluation, scored
 from superconext.text.tokenize import Pieces
 
+#: Begins the modules of this package.
+_OURS = "superconext."
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -182,6 +185,10 @@ class Model:
     def _answer(
         self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None
     ) -> Answer:
+        if not np.isfinite(features).all():
+            for own in (one for one in self.encoders if not type(one).__module__.startswith(_OURS)):
+                bad = texts[int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])]
+                raise own_fault(own, f"NaN or infinity for the text {bad!r:.80}", "finite vectors")
         probe = self.probe.probabilities(features)
         return Answer(features, self.combined(texts, probe), probe, native)
 

@@ -228,7 +228,9 @@ def _try_out(prepared: Prepared, trainer: Trainer) -> None:
     expect_floats(encoder, "forward as sentence", sentence, shape)
     if not type(encoder).__module__.startswith("superconext."):
         lengths = prepared.train.lengths
-        pair = prepared.train.subset(np.array([lengths.argmin(), lengths.argmax()]))
+        short, long = lengths.argmin(), lengths.argmax()
+        long = long if short != long else (short + 1) % len(lengths)  # all are as long
+        pair = prepared.train.subset(np.array([short, long]))
         alone = encode_rows(encoder, pair, np.arange(1)).sentence[0]
         beside = encode_rows(encoder, pair, np.arange(2), whole=True).sentence[0]
         if not torch.allclose(alone, beside, rtol=1e-3, atol=1e-4 * float(beside.abs().max())):

@@ -162,7 +162,11 @@ def fit_temperature(scores: np.ndarray | Sequence[np.ndarray], labels: np.ndarra
         right = log_softmax(of_models / np.exp(log_temperature))[:, rows, labels]
         return float(-np.logaddexp.reduce(right).mean())
 
-    # Of one model convex in 1 / T, hence with one minimum in log T.
+    # Of one model convex in 1 / T, hence with one minimum in log T; a mean may have several.
     limits = (np.log(LOWEST), np.log(HIGHEST))
+    if len(of_models) > 1:
+        grid = np.linspace(*limits, 33)
+        best = int(np.argmin([log_loss(one) for one in grid]))
+        limits = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
     optimum = minimize_scalar(log_loss, bounds=limits, method="bounded", options={"xatol": 1e-6})
     return float(np.exp(optimum.x))

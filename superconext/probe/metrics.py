@@ -58,6 +58,13 @@ def _of_classes(
     return precision, recall, f1, rows
 
 
+#: What results have beside metrics, under names that no metric may have.
+_RECORDED = frozenset(
+    ("n", "per_class", "by_script", "expected_calibration_error", "overlap", "seconds")
+)
+_NONE = inspect.Parameter.empty
+
+
 def metric_values(
     truth: Sequence[str],
     predicted: Sequence[str],
@@ -80,15 +87,19 @@ def metric_values(
     for name in METRICS:
         metric = METRICS.get(name)
         given: list[Any] = [truth, predicted, classes]
-        if name not in METRICS.built_in and _takes_probabilities(metric):
-            if probabilities is None:
-                continue
-            given.append(probabilities)
-        value = metric(*given)
+        if name not in METRICS.built_in:
+            if name in _RECORDED:
+                raise own_fault(metric, f"the name {name!r}", "another, as results have that one")
+            given = [list(labels) for labels in given]  # what it does to them is nobody else's
+            if _takes_probabilities(metric):
+                if probabilities is None:
+                    continue
+                given.append(probabilities.copy())
+        value: Any = metric(*given)
         right = isinstance(value, Real) or getattr(value, "size", 0) == 1
         function = getattr(metric, "__name__", name)
         expect(right, metric, function, value, "a number")
-        values[name] = float(value)
+        values[name] = float(value.item() if hasattr(value, "item") else value)
         if not math.isfinite(values[name]):
             found = "NaN" if math.isnan(values[name]) else "infinity"
             raise own_fault(metric, f"{found}, returned by {function}", "a finite number")
@@ -102,7 +113,13 @@ def probabilities_needed() -> bool:
 
 
 def _takes_probabilities(metric: Callable[..., float]) -> bool:
-    return len(inspect.signature(metric).parameters) > 3
+    try:
+        parameters = inspect.signature(metric).parameters
+    except ValueError:  # some of C
+        return False
+    by_place = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    needed = [one for one in parameters.values() if one.kind in by_place and one.default is _NONE]
+    return len(needed) > 3 or "probabilities" in parameters
 
 
 def classification_metrics(

@@ -53,7 +53,7 @@ from superconext.core.files import (
     sync,
     write_json,
 )
-from superconext.core.registry import is_name, own_code
+from superconext.core.registry import is_name, own_code, own_code_sha256
 from superconext.core.state_file import apart
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders import encoder_class
@@ -95,8 +95,12 @@ def _partial(out: Path) -> Path:
 
 def run_of(folder: Path) -> Path:
     """RUN where `folder` is RUN.partial, in which RUN is made; else `folder` itself, or what it
-    links to."""
+    links to. Raises RunError for a folder without a name."""
     folder = folder.resolve() if folder.is_symlink() else folder
+    if folder.name in ("", ".."):
+        folder = Path(os.path.abspath(folder))
+        if not folder.name:
+            raise RunError(f"{folder}: found no run there; expected the folder of one: name it")
     name = folder.name.removesuffix(".partial")
     if name in ("", folder.name) or not (folder / CHECKPOINT).is_dir():
         return folder
@@ -279,7 +283,7 @@ def save_run(
             if model.second_objective is not None:
                 about["second_objective"] = model.second_objective
             write_manifest(fresh, about, hashes)
-            replace_folder(fresh, folder, hidden / "old")
+            replace_folder(fresh, folder, hidden / "old", new=not force)
     except SuperConTextError:
         raise
     except (OSError, ValueError) as error:
@@ -300,9 +304,27 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     sparse = 2 if has("vectors.safetensors", "bucket_rows") else 1
     of_probe = 6 if has("probe.safetensors", "unit_length") else 1
     oldest = max([sparse, *beside_it, of_probe])
-    own = {"own_code": code} if (code := own_code()) else {}
+    own: dict[str, Any] = {"own_code": code} if (code := own_code()) else {}
+    own |= {"own_code_sha256": prints} if (prints := own_code_sha256()) else {}
     about = {"format": oldest, **own, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)
+
+
+def changed_code(config: Config, saved: Any) -> str:
+    """What to warn of where code of a user's own is not what a run was trained with; "" else.
+
+    saved: hashes as `own_code_sha256` gives them.
+    """
+    names = f"objective {config.objective}", f"encoder {config.encoder}"
+    now = own_code_sha256() if isinstance(saved, dict) else {}
+    for name in (*names, f"probe {config.probe_features}"):
+        if name in now and saved.get(name, now[name]) != now[name]:
+            kind, _, own = name.partition(" ")
+            return (
+                f"found another file of the {kind} {own!r} than it was trained with; expected the "
+                "same, else it may answer otherwise: put the file back, or train again"
+            )
+    return ""
 
 
 def load_model(folder: Path | str) -> Model:

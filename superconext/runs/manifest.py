@@ -153,6 +153,13 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
+def code_told(model: Model, manifest: Mapping[str, Any]) -> str:
+    """`runs.folder.changed_code` of a run that was loaded."""
+    from superconext.runs.folder import changed_code
+
+    return changed_code(model.config, manifest.get("own_code_sha256"))
+
+
 def load_run(
     folder: Path, threads: int | None = None, expected: str = MADE_BY_TRAIN
 ) -> tuple[Model, dict[str, Any]]:

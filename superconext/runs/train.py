@@ -26,6 +26,7 @@ from superconext.core.errors import (
 )
 from superconext.core.files import remove_folder, shell_word, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
+from superconext.core.registry import own_code_sha256
 from superconext.data.lines import STDIN, STDIN_NAME
 from superconext.encoders.pretrained import resolve_sized
 from superconext.fitting.checks import check_config, warn_where_slow, warn_where_unread
@@ -33,6 +34,7 @@ from superconext.fitting.preprocess import check_streamed
 from superconext.fitting.recipes import check_open, pretraining_of
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.folder import (
+    changed_code,
     check_out,
     epochs_kept,
     has_epochs,
@@ -175,6 +177,7 @@ def _saved_request(
     try:
         saved = json.loads((stopped / CHECKPOINT / "request.json").read_text(encoding="utf-8"))
         hashes, prints = saved.pop("sha256"), saved.pop("files", {})
+        code = saved.pop("own_code_sha256", {})
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
         if not all(isinstance(f, str | None) for f in (request.train, request.dev, request.test)):
             raise ValueError("a file's name is no text")
@@ -220,6 +223,8 @@ def _saved_request(
     changed = [c.source for name, c in splits.named().items() if hashes.get(name) != c.sha256]
     now = _prints(request.given) if prints else {}
     changed += [f"{n} = {request.given[n]}" for n in prints if now.get(n) != prints[n]]
+    if told := changed_code(config, code):
+        raise RunError(f"{stopped}: {told.partition(',')[0]}: put it back, or give --force")
     if changed:
         mend = "the file as it was: put it back, or start again with --force"
         if changed[0] == STDIN_NAME:
@@ -345,7 +350,7 @@ def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:
     given = {name: with_files(name, value, absolute) for name, value in request.given.items()}
     paths = {name: absolute(getattr(request, name)) for name in ("train", "dev", "test", "store")}
     hashes = {name: corpus.sha256 for name, corpus in splits.named().items()}
-    prints = {"sha256": hashes, "files": _prints(given)}
+    prints = {"sha256": hashes, "files": _prints(given), "own_code_sha256": own_code_sha256()}
     write_json(folder / "request.json", {**asdict(request), **paths, "given": given, **prints})
 
 

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from superconext.core.cache import IN_CLEAR, entries, trim, use
+from superconext.core.files import atomic_write
 from tests.cli.conftest import blame, environment
 
 DAY = 86_400
@@ -211,6 +212,20 @@ def test_what_a_killed_process_had_begun_is_cleared_and_a_living_one_s_stays(cal
     assert len(left) == 1 and left[0].startswith(".living-")
     trim()
     assert not [*home.rglob("words.json")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no lock tells there who is dead")
+def test_files_and_folders_of_killed_processes_are_cleared(call, home):
+    half = home / "vectors" / ".aaaa.state.g5pc3uwt.tmp"
+    half.write_bytes(b"half")
+    (home / "compiled").mkdir(exist_ok=True)
+    old, young = (home / "compiled" / name for name in (".tmpold", ".tmpyoung"))
+    old.mkdir(), young.mkdir()
+    os.utime(old, (0, 0))
+    with atomic_write(home / "vectors" / "living.state") as temporary:
+        assert call("cache", "clear", "--all").code == 0
+        assert temporary.exists()
+    assert not half.exists() and not old.exists() and young.exists()
 
 
 @pytest.mark.parametrize(

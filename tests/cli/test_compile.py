@@ -35,6 +35,14 @@ def test_the_library_is_made_once_and_stands_in_the_cache(unmade, call):
     assert said.code == 0 and f"{compiler.FOLDER}/{library.stem[:8]}" in said.out, said
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+def test_a_cache_that_cannot_be_made_is_not_laid_to_the_compiler(unmade, monkeypatch):
+    (unmade / "file").touch()
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(unmade / "file"))
+    told = str(kernel())
+    assert told.startswith(f"{unmade / 'file'}") and "SUPERCONEXT_CACHE" in told
+
+
 @pytest.mark.parametrize(
     ("script", "told"),
     [

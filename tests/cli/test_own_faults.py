@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+import superconext
 from superconext.baselines import BASELINES
+from superconext.core.registry import Entry
 from superconext.data.file_format import FILE_FORMATS
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from superconext.baselines.baseline import Baseline
+from superconext.baselines.baseline import Baseline, ProbabilisticBaseline
 from superconext.data.file_format import LineFormat
 from superconext.encoders.base import EncoderOutput
 from superconext.encoders.words import WordEncoder
@@ -139,6 +141,13 @@ class Words(WordEncoder):
     def forward(self, ids, lengths, table=None):
         return self.embedding(ids)
 
+class Good(Words):
+    def forward(self, ids, lengths, table=None):
+        words = self.embedding(ids)
+        mask = torch.arange(ids.shape[1])[None] < lengths[:, None]
+        mean = (words * mask.unsqueeze(2)).sum(dim=1) / lengths[:, None]
+        return EncoderOutput(words, mask, mean)
+
 class States(Words):
     def forward(self, ids, lengths, table=None):
         words = self.embedding(ids)
@@ -189,6 +198,45 @@ class Lines(LineFormat):
 
 def score(truth, predicted, classes):
     return "good"
+
+class NoWidth(Words):
+    width_of = WordEncoder.width_of
+
+class Opens(One):
+    def fit(self, train, dev, seed=0):
+        open("no-such-model.bin")
+
+class Recorded(One):
+    def fit(self, train, dev, seed=0):
+        self.settings = {"test": "x"}
+
+class Unwritable(One):
+    def fit(self, train, dev, seed=0):
+        self.settings = {"words": np.int64(3)}
+
+class Upper(Lines):
+    suffixes = ("odd",)
+
+class FiveShares(One):
+    def predict(self, texts):
+        return ["pos"] * len(texts)
+
+    def predict_proba(self, texts):
+        return np.full((len(texts), 5), 0.2)
+
+class NoShares(FiveShares):
+    def predict_proba(self, texts):
+        return np.full((len(texts), 2), np.nan)
+
+class NoScores(ProbabilisticBaseline):
+    def fit(self, train, dev, seed=0):
+        self.names = sorted(set(train[1]))
+
+    def decision(self, texts):
+        return np.full((len(texts), 2), np.nan)
+
+def certain(truth, predicted, classes, probabilities):
+    return float(probabilities.max())
 """
 
 QUICK = ["--epochs", "1", "--no-baselines", "--cv", "0"]
@@ -321,10 +369,53 @@ def test_other_kinds(own, data, tmp_path, registry, name, words, said):
     assert said in own(registry, name, "train", data.train, *words, *small)
 
 
-def test_a_baseline(own, data, tmp_path):
-    words = ["compare", data.train, "--test", data.test, "--objectives", "mine,superloss"]
-    line = own(BASELINES, "One", *words, "--seeds", "1", "--out", tmp_path / "compared")
-    assert "found str, returned by predict; expected a list of" in line
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("One", "found str, returned by predict; expected a list of"),
+        ("Opens", "): no-such-model.bin: No such file or directory; check the path"),
+        ("Recorded", "found a setting named 'test'; expected another name: results have it"),
+        ("Unwritable", "found the setting 'words' of type int64; expected names and what JSON can"),
+        ("FiveShares", "of shape (4, 5), returned by predict_proba; expected an array of shape"),
+        ("NoShares", "found numbers that are no shares, returned by predict_proba"),
+        ("NoScores", "found NaN, returned by decision; expected scores of the classes"),
+    ],
+)
+def test_a_baseline(own, data, tmp_path, name, said, monkeypatch):
+    words = ["compare", data.train, "--test", data.test, "--objectives", "mine", "--seeds", "1"]
+    if name.endswith("Shares"):  # which are asked for where a metric needs them
+        path = str(tmp_path / "mine.py")
+        monkeypatch.setattr(METRICS, "_added", {"certain": Entry(f"{path}:certain")})
+    line = own(BASELINES, name, *words, "--out", tmp_path / "compared")
+    assert said in line, line
+
+
+def test_what_lacks_a_method_is_told_before_any_training(call, mine, data, tmp_path):
+    mine(ENCODERS, "NoWidth")
+    said = blame(call("train", data.train, "--encoder", "mine", "--out", tmp_path / "run"))
+    assert "encoder = 'mine': found no width_of in NoWidth; expected what" in said
+    mine(BASELINES, "Baseline")
+    words = ("--test", data.test, "--objectives", "superloss,mine", "--seeds", "1")
+    said = call("compare", data.train, *words, "--out", tmp_path / "out")
+    assert said.code == 2 and "found no fit, no predict in Baseline" in said.err
+    assert not (tmp_path / "out").exists()
+    mine(FILE_FORMATS, "Upper")
+    (tmp_path / "rows.odd").write_text("zwin bzaf\n", encoding="utf-8")
+    said = blame(call("data", "inspect", tmp_path / "rows.odd"))
+    assert "found the suffix 'odd'; expected small letters behind a dot" in said
+
+
+def test_code_that_was_changed_after_training_is_told(call, mine, data, tmp_path):
+    mine(ENCODERS, "Good")
+    words = [*data.small, *QUICK, "--tune-vectors", "--encoder", "mine", "--out", tmp_path / "run"]
+    assert call("train", data.train, *words).code == 0
+    file = tmp_path / "mine.py"
+    assert "another file" not in call("predict", tmp_path / "run", data.test).err
+    file.write_text(FILE + "# changed\n", encoding="utf-8")
+    told = "found another file of the encoder 'mine' than it was trained with"
+    assert told in call("predict", tmp_path / "run", data.test).err
+    with pytest.warns(UserWarning, match=told):
+        superconext.load(tmp_path / "run")
 
 
 def test_a_file_format(own, tmp_path):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from superconext.core.files import atomic_write, write_csv, write_json
+from superconext.core.errors import RunError
+from superconext.core.files import atomic_write, new_folder, write_csv, write_json
+from superconext.data.splits import write_folder
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -19,6 +21,25 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     with atomic_write(path) as temporary:
         temporary.write_text("new")
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_appears_meanwhile_is_not_replaced(tmp_path):
+    with pytest.raises(RunError, match="made by another process"), new_folder(tmp_path / "a"):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "precious").touch()
+    rows = {"train": iter(_appearing(tmp_path / "b"))}
+    with pytest.raises(RunError, match="made by another process"):
+        write_folder(tmp_path / "b", rows, {})
+    assert (tmp_path / "a" / "precious").is_file() and (tmp_path / "b" / "precious").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def _appearing(folder):
+    """Rows in whose midst somebody else makes the folder."""
+    yield "zwin", "good"
+    folder.mkdir()
+    (folder / "precious").touch()
+    yield "khayb", "bad"
 
 
 @pytest.mark.parametrize("value", ["عين 3la", "\ud800", 1.5, {"a": [None, True]}])

@@ -164,6 +164,17 @@ def tiny(monkeypatch, tmp_path):
     return load
 
 
+def test_a_protocol_may_be_a_file_of_ones_own(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(STUDY.replace("{moved}", "false"), encoding="utf-8")
+    assert load_protocol(str(file)).name == "mine"
+    file.write_text("title = 'T'\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine\.toml: found no 'same'; expected a protocol"):
+        load_protocol(str(file))
+    with pytest.raises(FileNotFoundError, match=r"missing\.toml"):
+        load_protocol(str(tmp_path / "missing.toml"))
+
+
 def test_a_study_runs_and_shows_both_figures_and_comes_out_again(tiny, request_of, tmp_path):
     protocol = tiny(False)
     wanted = request_of(reference="", name="toy")

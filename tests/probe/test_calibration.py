@@ -8,7 +8,7 @@ import pytest
 
 from superconext import SuperConTextClassifier
 from superconext.data.splits import HELD_BACK, stratified_holdout
-from superconext.probe.base import FEWEST_DEV_ROWS, HIGHEST, fit_temperature, softmax
+from superconext.probe.base import FEWEST_DEV_ROWS, HIGHEST, LOWEST, fit_temperature, softmax
 from superconext.probe.logistic_regression import LogisticRegressionProbe, calibrate
 from superconext.probe.metrics import expected_calibration_error, probability_metrics
 from tests.estimator.test_contract import TEXTS, TINY
@@ -235,3 +235,18 @@ def test_as_few_dev_rows_as_are_enough_are_enough():
     scores = 4.0 * np.eye(2)[np.where(np.arange(len(labels)) % 5 == 0, 1 - labels, labels)]
     assert fit_temperature(scores, labels) > 1.5
     assert fit_temperature(scores[:-1], labels[:-1]) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(26, 32))
+def test_the_temperature_of_a_mean_is_the_best_of_all(seed):
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, 3, 40)
+    scores = draw.normal(size=(2, 40, 3)) * np.array([0.5, 40.0])[:, None, None]
+    scores[:, np.arange(40), labels] += draw.normal(size=(2, 40))
+
+    def loss(temperature):
+        shares = softmax(scores / temperature).mean(axis=0)
+        return -np.log(shares[np.arange(40), labels]).mean()
+
+    grid = np.exp(np.linspace(np.log(LOWEST), np.log(HIGHEST), 200))
+    assert loss(fit_temperature(scores, labels)) <= min(map(loss, grid)) + 1e-4

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
-from superconext.core.errors import RunError
+from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare
 from superconext.experiments.record import read_results
@@ -88,6 +88,35 @@ def test_a_comparison_has_a_column_of_it_and_lacks_it_where_it_cannot_be(
     more = compare(changed(request, seeds=3), Progress())
     (row,) = (row for row in more.table.rows if row.name == "superloss")
     assert row.fits == 3 and "log_loss" not in row.means
+
+
+def test_what_it_does_to_its_arguments_is_nobody_elses():
+    def greedy(truth, predicted, classes, probabilities):
+        truth.sort(), predicted.clear(), classes.reverse()
+        probabilities[:] = 1
+        return np.array([0.5])
+
+    METRICS.register("greedy", greedy)
+    truth, predicted, classes = ["b", "a"], ["b", "b"], ["a", "b"]
+    shares = np.array([[0.4, 0.6], [0.3, 0.7]])
+    scores = classification_metrics(truth, predicted, classes, shares)
+    assert scores["greedy"] == 0.5 and scores["accuracy"] == scores["balanced_accuracy"] == 0.5
+    assert (truth, predicted, classes) == (["b", "a"], ["b", "b"], ["a", "b"])
+    assert shares.max() == 0.7
+
+
+def test_parameters_with_a_default_are_its_own():
+    METRICS.register("weighed", lambda truth, predicted, classes, beta=2.0: beta)
+    METRICS.register("named", lambda truth, predicted, classes, *, beta=3.0: beta)
+    METRICS.register("sure", lambda truth, predicted, classes, probabilities=None: 4.0)
+    scores = classification_metrics(["a", "b"], ["a", "b"], ["a", "b"])
+    assert scores["weighed"] == 2.0 and scores["named"] == 3.0 and "sure" not in scores
+
+
+def test_a_name_that_results_have_is_refused():
+    METRICS.register("n", lambda truth, predicted, classes: 1.0)
+    with pytest.raises(ConfigError, match="the name 'n'; expected another"):
+        classification_metrics(["a"], ["a"], ["a", "b"])
 
 
 @pytest.mark.parametrize(("value", "found"), [(np.nan, "NaN"), (-np.inf, "infinity")])
