@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     "--train",
     "train_file",
     metavar="FILE",
-    help="With static (required): the labelled file RUN was trained on. Without --test the loss of "
-    "accuracy is measured on the tenth of it that training held out, if it held out one.",
+    help="With static (required): the labelled file RUN was trained on. Without --test a tenth is "
+    "not learned from; the loss of accuracy is measured on it where training held it out too.",
 )
 @click.option(
     "--unlabelled",

@@ -151,6 +151,24 @@ def advice(sample: bytes, asked: str | None = None) -> str:
     return f"{how} if {shown.strip()!r} reads right"
 
 
+def _is_latin(sample: bytes) -> bool:
+    """Whether bytes read as words of Latin letters of which few have an accent: too few letters for
+    statistics to tell."""
+    try:
+        text = sample.decode("windows-1252")
+    except UnicodeDecodeError:
+        return False
+    letters = [character for character in text if character.isalpha()]
+    accents = [character for character in letters if not character.isascii()]
+    signs = {character for character in text if not character.isascii()} - {*accents}
+    words = (word for word in re.findall(r"[^\W\d_]+", text) if not word.isascii())
+    return (
+        0 < 4 * len(accents) <= len(letters)
+        and signs <= _SIGNS
+        and all(re.search("[a-zA-Z]", word) or word in "àÀ" for word in words)
+    )
+
+
 def guessed(sample: bytes) -> str | None:
     """The likely encoding of bytes, by charset-normalizer; None where it sees none.
 
@@ -173,6 +191,8 @@ def guessed(sample: bytes) -> str | None:
         return "windows-1256"
     if high and arabic == sum(letter.isalpha() for letter in read) <= 2 * frequent:
         return "windows-1256"
+    if _is_latin(sample):
+        return "windows-1252"
     try:
         from charset_normalizer import from_bytes
     except ImportError:
@@ -189,6 +209,9 @@ def guessed(sample: bytes) -> str | None:
             return "windows-1252"
     return {"cp1256": "windows-1256"}.get(best.encoding, best.encoding)
 
+
+#: Signs that French, Spanish or German text has, in windows-1252.
+_SIGNS = frozenset("€…‘’“”–—•«»°\xa0¿¡")
 
 STDIN = "-"
 STDIN_NAME = "standard input"

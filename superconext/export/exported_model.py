@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import reprlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -111,6 +113,23 @@ def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
             raise not_whole(folder / "model.onnx")
         raise not_whole(folder, "neither model.onnx nor static.json found")
     return None
+
+
+def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """An export's facts with the hash of them, by which a changed byte is noticed."""
+    return {**facts, "sha256": _hash_of(facts)}
+
+
+def check_seal(facts: Any, name: str) -> None:
+    """Raise ValueError where the file of facts `name` is not what was written; earlier versions
+    wrote no hash."""
+    if facts.get("sha256", "") not in ("", _hash_of(facts)):
+        raise ValueError(f"{name} is not what was written")
+
+
+def _hash_of(facts: Mapping[str, Any]) -> str:
+    text = json.dumps({k: v for k, v in facts.items() if k != "sha256"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def checked_facts(facts: Any) -> tuple[list[str], Any]:

@@ -36,6 +36,7 @@ from superconext.core.arrays import write_arrays
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import file_sha256, write_json
 from superconext.encoders.onnx_graph import OPSET, GraphBuilder
+from superconext.export.exported_model import sealed
 from superconext.export.onnx_model import ENSEMBLE, FORMAT, OnnxModel, run_session, session_of
 from superconext.export.standalone import write_standalone
 from superconext.fitting.model import Model
@@ -120,7 +121,7 @@ def write_rest(model: Model, folder: Path, run: str = "a run", label_type: str =
         **of_indexer,
         "files": {name: file_sha256(folder / name) for name in names},
     }
-    write_json(folder / "model.json", document)
+    write_json(folder / "model.json", sealed(document))
     of_tokens = ["tokenizers"] if "subwords" in document else []
     packages = ["numpy", "onnxruntime", *of_tokens]
     opened = "OnnxModel(HERE, threads)"

@@ -20,7 +20,7 @@ from superconext.core.label_types import typed_labels
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
-from superconext.export.exported_model import ExportedModel, checked_facts, opening
+from superconext.export.exported_model import ExportedModel, check_seal, checked_facts, opening
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES, Ensemble
 from superconext.probe.logistic_regression import check_weights
@@ -75,6 +75,7 @@ class OnnxModel(ExportedModel):
             count = shapes["scores"][-1]
             if isinstance(count, int) and count != len(self.classes):
                 raise ValueError(f"{len(self.classes)} classes, but {count} scores in model.onnx")
+            check_seal(facts, "model.json")
         members = range(len(arrays) // 2)
         self._members = [(arrays[f"unknown.{m}"], arrays[f"ngrams.{m}"]) for m in members]
 

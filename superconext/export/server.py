@@ -184,7 +184,11 @@ class Service:
 
     def _texts(self, body: bytes) -> list[str]:
         try:
-            given = json.loads(body.decode("utf-8"))
+            given = json.loads(body.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise Refusal(
+                400, "found a body that is not UTF-8; expected JSON in UTF-8, not compressed"
+            ) from None
         except (ValueError, RecursionError):
             raise Refusal(400, 'found no JSON; expected {"texts": ["...", ...]}') from None
         texts = given.get("texts") if isinstance(given, dict) else None
@@ -290,7 +294,9 @@ def app_of(model: Any, limits: Limits | None = None) -> Any:
         Route("/health", service.health),
         Route("/metrics", service.metrics),
     ]
-    return Starlette(routes=routes, lifespan=answering, exception_handlers={HTTPException: refused})
+    app = Starlette(routes=routes, lifespan=answering, exception_handlers={HTTPException: refused})
+    app.router.redirect_slashes = False  # to whatever host a client names
+    return app
 
 
 def _protocol(seconds: float) -> Any:
@@ -387,7 +393,7 @@ def run_server(
     settings = uvicorn.Config(
         _of_so_many(app, protocol.opened, limits.connections),
         http=protocol,
-        log_level="warning",
+        log_level="error",  # warnings are of what clients sent
         access_log=False,
         timeout_graceful_shutdown=_GRACE,
         server_header=False,

@@ -26,6 +26,7 @@ from superconext.core.random_streams import ALL_ROWS, random_stream
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import text_keys
 from superconext.data.token_store import TokenStore
+from superconext.export.exported_model import sealed
 from superconext.export.standalone import write_standalone
 from superconext.export.static_model import FACTS, FORMAT, WEIGHTS, StaticModel, hashed
 from superconext.fitting.model import Model
@@ -78,7 +79,8 @@ def write_static(
         write_arrays(folder / WEIGHTS, distil(texts, answers, model.config.seed, advance))
     facts = {"format": FORMAT, "classes": model.classes, "columns": model.columns}
     facts["label_type"] = label_type
-    write_json(folder / FACTS, {**facts, "files": {WEIGHTS: file_sha256(folder / WEIGHTS)}})
+    files = {WEIGHTS: file_sha256(folder / WEIGHTS)}
+    write_json(folder / FACTS, sealed({**facts, "files": files}))
     both = [one.probabilities(dev.texts) for one in (model, StaticModel(folder))]
     agree = int((both[0].argmax(axis=1) == both[1].argmax(axis=1)).sum())
     counts = {"rows": len(dev), "agree": agree, "learned": len(texts), "trained": trained}

@@ -27,7 +27,7 @@ from superconext.core.errors import check_texts
 from superconext.core.files import file_sha256
 from superconext.core.label_types import typed_labels
 from superconext.core.process import gc_paused
-from superconext.export.exported_model import ExportedModel, checked_facts, opening
+from superconext.export.exported_model import ExportedModel, check_seal, checked_facts, opening
 from superconext.probe.base import softmax
 
 #: Of `static.json`.
@@ -97,6 +97,7 @@ class StaticModel(ExportedModel):
             sizes = [len(array) for array in self._layers]
             if [table.shape[1], sizes[1], sizes[1], len(self.classes)] != sizes:
                 raise ValueError(f"{WEIGHTS} holds arrays that do not fit together")
+            check_seal(facts, FACTS)
         self._table, self._bits = table.astype(np.float32), len(table).bit_length() - 1
         self._known: dict[str, int] = {}
         self._vectors = np.empty((0, table.shape[1]), np.float32)

@@ -216,6 +216,11 @@ def test_short_arabic_is_guessed_as_windows_1256(text):
     assert guessed(f"{text}\n".encode("windows-1256")) == "windows-1256"
 
 
+@pytest.mark.parametrize("text", ["café\nmzyan\n", "très bien\nça va\n", "naïve « bon » à Paris"])
+def test_few_accents_are_guessed_as_windows_1252(text):
+    assert guessed(text.encode("windows-1252")) == "windows-1252"
+
+
 def test_iso_8859_6_is_guessed_where_it_reads_better():
     assert guessed("ما عجبنيش بزاف هاد الفيلم\n".encode("iso-8859-6")) == "iso-8859-6"
 

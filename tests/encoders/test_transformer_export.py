@@ -103,6 +103,7 @@ def test_what_is_no_plain_transformer_is_wrapped(given, folder, tmp_path):
     assert np.abs(opened.encode(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "given",
     [

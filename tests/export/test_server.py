@@ -117,6 +117,9 @@ def test_what_is_no_list_of_texts_is_refused():
         assert refused.value.status == status and "\n" not in str(refused.value)
         assert ('the key "proba"' in str(refused.value)) == (b"proba" in body)
         assert ("texts that is not a list" in str(refused.value)) == (body == b'{"texts": "a"}')
+    assert service._texts(b'\xef\xbb\xbf{"texts": ["a"]}') == ["a"]
+    with pytest.raises(Refusal, match="a body that is not UTF-8"):
+        service._texts('{"texts": ["très"]}'.encode("latin-1"))
     with pytest.raises(Refusal, match="no text at place 1 of texts"):
         service._texts(b'{"texts": ["a", null]}')
 
@@ -181,6 +184,7 @@ def test_errors_have_one_line_and_leave_the_next_request_alone(address, capsys):
         },
     )
     assert post(place, texts_of())[1]["labels"] == []
+    assert post(place, texts_of("a"), "/predict/")[0] == 404
     assert post(place, b"", "/nowhere")[0] == 404 and post(place, b"", method="GET")[0] == 405
     status, said = post(place, b"", "/health", "GET")
     assert (status, said["status"], said["classes"]) == (200, "ok", ["short", "long"])

@@ -320,7 +320,8 @@ def test_a_damaged_export_is_refused(model, export, tmp_path):
         {"ensemble": "none"}, {"priors": {}}, {"classes": "abc"[:count]},
         {"classes": ["a"] * count}, {"classes": [*facts["classes"], "new"]}, {"columns": "x"},
         {"classes": [*range(count)]}, {"columns": [1, 2]}, {"columns": {"text": []}},
-        {"files": []}, {"label_type": 3}, {"vocabulary": None},
+        {"files": []}, {"label_type": 3}, {"vocabulary": None}, {"ensemble": None, "more": 1},
+        {"classes": facts["classes"][::-1]},
     ):  # fmt: skip
         damages.append(("model.json", json.dumps({**facts, **change}).encode()))
     for name, content in damages:

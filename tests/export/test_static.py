@@ -143,9 +143,12 @@ def test_labels_are_of_the_type_that_they_were_fitted_in(tmp_path, form, labels)
     assert alone.stdout.decode().splitlines() == printed, alone.stderr
     name = "model.json" if form == "onnx" else FACTS
     facts = json.loads((tmp_path / "out" / name).read_text())
-    old = {key: value for key, value in facts.items() if key != "label_type"}
+    old = {key: value for key, value in facts.items() if key not in ("label_type", "sha256")}
     (tmp_path / "out" / name).write_text(json.dumps(old))
     assert superconext.load(tmp_path / "out").predict(["zwin"]).tolist()[0] in run.model_.classes
+    (tmp_path / "out" / name).write_text(json.dumps({**facts, "classes": facts["classes"][::-1]}))
+    with pytest.raises(RunError, match=f"{name} is not what was written"):
+        superconext.load(tmp_path / "out")
     (tmp_path / "out" / name).write_text(json.dumps({**facts, "label_type": "complex64"}))
     with pytest.raises(RunError, match="label_type 'complex64' does not fit the labels"):
         superconext.load(tmp_path / "out")
