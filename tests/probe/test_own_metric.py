@@ -14,7 +14,7 @@ from superconext.experiments.record import read_results
 from superconext.experiments.runner import verify
 from superconext.experiments.tables import to_grid
 from superconext.probe import METRICS
-from superconext.probe.metrics import classification_metrics
+from superconext.probe.metrics import classification_metrics, script_metrics
 from tests.cli.conftest import call_main
 from tests.experiments.conftest import changed
 
@@ -111,6 +111,15 @@ def test_parameters_with_a_default_are_its_own():
     METRICS.register("sure", lambda truth, predicted, classes, probabilities=None: 4.0)
     scores = classification_metrics(["a", "b"], ["a", "b"], ["a", "b"])
     assert scores["weighed"] == 2.0 and scores["named"] == 3.0 and "sure" not in scores
+
+
+def test_it_is_given_the_probabilities_of_the_rows_of_a_script():
+    METRICS.register("sure", lambda truth, said, classes, shares: float(shares[:, 0].mean()))
+    texts, labels = ["film zwin"] * 60 + ["فيلم زوين"] * 60, ["a"] * 60 + ["b"] * 60
+    shares = np.repeat([[0.9, 0.1], [0.2, 0.8]], 60, axis=0)
+    found = script_metrics(texts, labels, labels, ["a", "b"], shares)
+    assert found["Latin"]["sure"] == pytest.approx(0.9)
+    assert found["Arabic"]["sure"] == pytest.approx(0.2)
 
 
 def test_a_name_that_results_have_is_refused():
