@@ -129,7 +129,8 @@ class AdjustedBaseline(Baseline):
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         shares = predicted_shares(self.baseline, texts, self.names)
-        expect(shares is not None, self.baseline, "predict_proba", shares, "probabilities")
+        expected = "probabilities, or no such method"
+        expect(shares is not None, self.baseline, "predict_proba", shares, expected)
         assert shares is not None
         return shifted(shares, self.shift)
 

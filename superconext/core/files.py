@@ -365,12 +365,12 @@ def replace_folder(fresh: Path, folder: Path, old: Path, new: bool = False) -> N
     with all as it was.
     """
     sync_tree(fresh)
-    if new and os.path.lexists(folder):
+    if not os.path.lexists(folder):
+        fresh.rename(folder)
+    elif new:
         raise RunError(
             f"{folder} was made by another process meanwhile; expected a new folder: choose another"
         )
-    if not os.path.lexists(folder):
-        fresh.rename(folder)
     elif exchange(fresh, folder):
         fresh.rename(old)
     else:

@@ -81,6 +81,8 @@ class Registry(Generic[T]):
         self._packages: dict[str, Entry] | None = None
         #: Classes and functions of users that were asked for, by name.
         self.used: dict[str, Any] = {}
+        #: Hashes of their files, as they were then; "" of what stands in none.
+        self.digests: dict[str, str] = {}
         self._faults: list[tuple[str, str]] = []
         _REGISTRIES.append(self)
         if variable and _PACKAGE == "superconext":
@@ -195,11 +197,13 @@ class Registry(Generic[T]):
                 f"{self.parameter} = {name!r}: {lack} {wanted}; expected one: register the right "
                 "name"
             )
-        if self.base is not None and (lacking := _lacking(candidate, base)):
+        if self.base is not None and (lacking := _lacking(candidate)):
             raise UnregisteredError(
                 f"{self.parameter} = {name!r}: found no {', no '.join(lacking)} in "
                 f"{candidate.__name__}; expected what {module}.{base_name} asks for: add it"
             )
+        if self.used.get(name) is not candidate:
+            self.digests[name] = _digest(candidate)
         self.used[name] = candidate
         if fault := getattr(candidate, "fault", None):
             fault()
@@ -246,15 +250,19 @@ class Registry(Generic[T]):
             sys.stderr.write(f"warning: left out of {self._faults.pop(0)[1]}\n")
 
 
-def _lacking(candidate: type, base: type) -> list[str]:
-    """Methods that a class has to define and does not: abstract ones, and `base.required`."""
+def _lacking(candidate: type) -> list[str]:
+    """Methods that a class has to define and does not: abstract ones, and `required` of a base."""
 
     def of(kind: type, name: str) -> object:
         method = getattr(kind, name, None)
         return getattr(method, "__func__", method)
 
-    wanted = getattr(base, "required", ())
-    lacking = [name for name in wanted if of(candidate, name) is of(base, name)]
+    lacking = [
+        name
+        for kind in candidate.__mro__
+        for name in vars(kind).get("required", ())
+        if of(candidate, name) is of(kind, name)
+    ]
     return [*sorted(getattr(candidate, "__abstractmethods__", ())), *lacking]
 
 
@@ -278,14 +286,12 @@ def own_code() -> dict[str, str]:
 
 
 def own_code_sha256() -> dict[str, str]:
-    """Hashes of the files of `own_code`, by the same names."""
+    """Hashes of the files of `own_code` as they were when it was first used, by the same names."""
     found = {}
     for registry in (one for one in _REGISTRIES if one.kind in ("objective", "encoder", "probe")):
-        for name, thing in registry.used.items():
-            if name in registry and os.path.isfile(file := _file(thing)):
-                with open(file, "rb") as stream:
-                    digest = hashlib.file_digest(stream, "sha256")
-                found[f"{registry.kind} {name}"] = digest.hexdigest()
+        for name, digest in registry.digests.items():
+            if name in registry and digest:
+                found[f"{registry.kind} {name}"] = digest
     return found
 
 
@@ -334,14 +340,17 @@ def expect_floats(
 
 def own_code_raising(error: BaseException) -> str:
     """What a user has added whose file an error was raised in, as a message's lead; or ""."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    path = os.path.abspath(frame.tb_frame.f_code.co_filename) if frame is not None else ""
-    for registry in _REGISTRIES:
-        for name, thing in registry.used.items():
-            if path and _file(thing) == path:
-                return f"{_title(registry, name, thing)}: "
+    own = {
+        _file(thing): _title(registry, name, thing)
+        for registry in _REGISTRIES
+        for name, thing in registry.used.items()
+    }
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        path = os.path.abspath(frame.f_code.co_filename)
+        if path in own:
+            return f"{own[path]}: "
+        if frame.f_globals.get("__name__", "").startswith(f"{_PACKAGE}."):
+            break  # of what it has called itself
     return ""
 
 
@@ -380,6 +389,17 @@ def _file(thing: Any) -> str:
     try:
         return os.path.abspath(inspect.getfile(thing))
     except (OSError, TypeError):
+        return ""
+
+
+def _digest(thing: Any) -> str:
+    """SHA-256 of the file of a class or function, of a program its source alone; or ""."""
+    try:
+        if getattr(thing, "__module__", "") == "__main__":
+            return hashlib.sha256(inspect.getsource(thing).encode()).hexdigest()
+        with open(_file(thing), "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (OSError, TypeError, UnicodeError):
         return ""
 
 

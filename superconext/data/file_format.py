@@ -347,6 +347,8 @@ class FileFormat:
     @classmethod
     def fault(cls) -> None:
         """Raise ConfigError where the class names suffixes that no file has."""
+        if isinstance(cls.suffixes, str):
+            raise own_fault(cls, f"suffixes = {cls.suffixes!r}", f"a tuple: ({cls.suffixes!r},)")
         if wrong := [one for one in cls.suffixes if not one.startswith(".") or one != one.lower()]:
             raise own_fault(cls, f"the suffix {wrong[0]!r}", "small letters behind a dot")
 
@@ -370,6 +372,8 @@ class FileFormat:
 
 class LineFormat(FileFormat):
     """A format in which every line that is not blank is a row."""
+
+    required: ClassVar[tuple[str, ...]] = ("row",)
 
     def row(self, line: str, number: int) -> tuple[str, str | Votes]:
         """Text and label ("" where none is wanted), or votes, of one line. Raises DataError."""

@@ -160,6 +160,8 @@ def _is_latin(sample: bytes) -> bool:
         return False
     letters = [character for character in text if character.isalpha()]
     accents = [character for character in letters if not character.isascii()]
+    if b"\0" in sample or re.search("[\u0160\u0161\u017d\u017e\u0178\u0192\u02c6]", text):
+        return False  # letters at bytes where the Macintosh has those with accents
     signs = {character for character in text if not character.isascii()} - {*accents}
     words = (word for word in re.findall(r"[^\W\d_]+", text) if not word.isascii())
     return (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import multiprocessing
 import os
 import re
 import signal
@@ -166,7 +167,8 @@ def run_fit_aside(*arguments: Any) -> dict[str, Any]:
 
     with contextlib.suppress(ValueError):  # only a main thread may
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_parent()
+    if multiprocessing.current_process().name.startswith("LokyProcess"):  # one of --jobs
+        _end_with_parent()
     # A library's own parallel work inside a fit would wait in line behind other fits.
     with parallel_config("sequential"), _ONE_AT_A_TIME:
         return run_or_report(*arguments)

@@ -102,6 +102,10 @@ class Protocol:
     studies: tuple[Study, ...]
 
 
+#: Metrics of a paper's table; the last two are F1 of the smallest and the largest class.
+_METRICS = ("accuracy", "f1_macro", "f1_weighted", "f1_minor", "f1_major")
+
+
 def protocol_names() -> list[str]:
     """The names of all protocols, sorted."""
     folder = resources.files("superconext.experiments") / _FOLDER
@@ -179,6 +183,8 @@ def _system(table: Mapping[str, Any], where: str) -> tuple[System, bool]:
 
 
 def _table(table: Mapping[str, Any]) -> PaperTable:
+    if (metric := table.get("metric", "accuracy")) not in _METRICS:
+        raise ValueError(f"metric = {metric!r}, none of {', '.join(_METRICS)}")
     paper = {
         encoder: {key: tuple(map(float, values)) for key, values in of.items()}
         for encoder, of in table.get("paper", {}).items()

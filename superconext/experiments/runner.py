@@ -209,8 +209,10 @@ class Session:
 
 def _metric_files() -> dict[str, str]:
     """Hashes of the files of metrics that a user has added, by name."""
-    own = {name: METRICS.file_of(name) for name in METRICS if name not in METRICS.built_in}
-    return {name: file_sha256(Path(file)) for name, file in own.items() if os.path.isfile(file)}
+    own = [name for name in METRICS if name not in METRICS.built_in]
+    for name in own:
+        METRICS.get(name)
+    return {name: METRICS.digests[name] for name in own if METRICS.digests[name]}
 
 
 @contextmanager

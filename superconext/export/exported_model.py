@@ -128,7 +128,8 @@ def check_seal(facts: Any, name: str) -> None:
 
 
 def _hash_of(facts: Mapping[str, Any]) -> str:
-    text = json.dumps({k: v for k, v in facts.items() if k != "sha256"}, sort_keys=True)
+    read = json.loads(json.dumps({k: v for k, v in facts.items() if k != "sha256"}))
+    text = json.dumps(read, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

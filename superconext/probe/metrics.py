@@ -87,6 +87,7 @@ def metric_values(
     for name in METRICS:
         metric = METRICS.get(name)
         given: list[Any] = [truth, predicted, classes]
+        named: dict[str, Any] = {}
         if name not in METRICS.built_in:
             if name in _RECORDED:
                 raise own_fault(metric, f"the name {name!r}", "another, as results have that one")
@@ -94,8 +95,11 @@ def metric_values(
             if _takes_probabilities(metric):
                 if probabilities is None:
                     continue
-                given.append(probabilities.copy())
-        value: Any = metric(*given)
+                if _by_name(metric):
+                    named["probabilities"] = probabilities.copy()
+                else:
+                    given.append(probabilities.copy())
+        value: Any = metric(*given, **named)
         right = isinstance(value, Real) or getattr(value, "size", 0) == 1
         function = getattr(metric, "__name__", name)
         expect(right, metric, function, value, "a number")
@@ -120,6 +124,11 @@ def _takes_probabilities(metric: Callable[..., float]) -> bool:
     by_place = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     needed = [one for one in parameters.values() if one.kind in by_place and one.default is _NONE]
     return len(needed) > 3 or "probabilities" in parameters
+
+
+def _by_name(metric: Callable[..., float]) -> bool:
+    one = inspect.signature(metric).parameters.get("probabilities")
+    return one is not None and one.kind is not inspect.Parameter.POSITIONAL_ONLY
 
 
 def classification_metrics(

@@ -133,14 +133,15 @@ def only_run(out: Path, say: Callable[[str], None]) -> Iterator[None]:
                 folder.rmdir()
 
 
-def put_in_place(partial: Path, out: Path) -> None:
+def put_in_place(partial: Path, out: Path, new: bool = False) -> None:
     """Let the finished folder take the place of the run that `--force` or `--resume` replaces.
 
-    Its checkpoint goes last of all, unless it says that it was interrupted.
+    Its checkpoint goes last of all, unless it says that it was interrupted. new: whether there is
+    no run to replace; RunError is raised where one has appeared, and `partial` stays.
     """
     (partial / CHECKPOINT / _IN_PLACE).touch()
     with staging_folder(out) as hidden:
-        replace_folder(partial, out, hidden / "old")
+        replace_folder(partial, out, hidden / "old", new=new)
     _settle(out)
 
 

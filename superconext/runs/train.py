@@ -224,7 +224,7 @@ def _saved_request(
     now = _prints(request.given) if prints else {}
     changed += [f"{n} = {request.given[n]}" for n in prints if now.get(n) != prints[n]]
     if told := changed_code(config, code):
-        raise RunError(f"{stopped}: {told.partition(',')[0]}: put it back, or give --force")
+        raise RunError(f"{stopped}: {told.partition(',')[0]}: put it back, or start again")
     if changed:
         mend = "the file as it was: put it back, or start again with --force"
         if changed[0] == STDIN_NAME:
@@ -330,7 +330,7 @@ def _fill(
         "cpu_seconds": round(before[1] + time.process_time() - cpu, 2),
     }
     write_run(partial, request, splits, fitted, results, times, progress)
-    put_in_place(partial, Path(request.out))
+    put_in_place(partial, Path(request.out), new=not request.force)
     if fitted.interrupted:
         epochs = len(fitted.history)
         raise StoppedEarly(

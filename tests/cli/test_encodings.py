@@ -221,6 +221,11 @@ def test_few_accents_are_guessed_as_windows_1252(text):
     assert guessed(text.encode("windows-1252")) == "windows-1252"
 
 
+def test_accents_of_the_macintosh_are_not_taken_for_windows_1252():
+    german = "Der Film war schön, die Größe überzeugt, leider zu spät und überhaupt nicht gut\n"
+    assert guessed(german.encode("mac-roman")) != "windows-1252"
+
+
 def test_iso_8859_6_is_guessed_where_it_reads_better():
     assert guessed("ما عجبنيش بزاف هاد الفيلم\n".encode("iso-8859-6")) == "iso-8859-6"
 

@@ -204,7 +204,10 @@ class NoWidth(Words):
 
 class Opens(One):
     def fit(self, train, dev, seed=0):
-        open("no-such-model.bin")
+        np.load("no-such-model.bin")
+
+class NoRow(LineFormat):
+    suffixes = (".odd",)
 
 class Recorded(One):
     def fit(self, train, dev, seed=0):
@@ -399,19 +402,25 @@ def test_what_lacks_a_method_is_told_before_any_training(call, mine, data, tmp_p
     said = call("compare", data.train, *words, "--out", tmp_path / "out")
     assert said.code == 2 and "found no fit, no predict in Baseline" in said.err
     assert not (tmp_path / "out").exists()
-    mine(FILE_FORMATS, "Upper")
+    mine(FILE_FORMATS, "NoRow")
     (tmp_path / "rows.odd").write_text("zwin bzaf\n", encoding="utf-8")
+    assert "found no row in NoRow" in blame(call("data", "inspect", tmp_path / "rows.odd"))
+    mine(FILE_FORMATS, "Upper")
     said = blame(call("data", "inspect", tmp_path / "rows.odd"))
     assert "found the suffix 'odd'; expected small letters behind a dot" in said
 
 
-def test_code_that_was_changed_after_training_is_told(call, mine, data, tmp_path):
+def test_code_that_was_changed_after_training_is_told(call, mine, data, tmp_path, monkeypatch):
     mine(ENCODERS, "Good")
     words = [*data.small, *QUICK, "--tune-vectors", "--encoder", "mine", "--out", tmp_path / "run"]
     assert call("train", data.train, *words).code == 0
     file = tmp_path / "mine.py"
     assert "another file" not in call("predict", tmp_path / "run", data.test).err
     file.write_text(FILE + "# changed\n", encoding="utf-8")
+    assert "another file" not in call("predict", tmp_path / "run", data.test).err, "is in use"
+    for name in [name for name in sys.modules if name.startswith("superconext_own_")]:
+        monkeypatch.delitem(sys.modules, name)  # as in another process
+    monkeypatch.setattr(ENCODERS, "used", {})
     told = "found another file of the encoder 'mine' than it was trained with"
     assert told in call("predict", tmp_path / "run", data.test).err
     with pytest.warns(UserWarning, match=told):

@@ -9,6 +9,7 @@ import pytest
 from superconext.core.errors import RunError
 from superconext.core.files import atomic_write, new_folder, write_csv, write_json
 from superconext.data.splits import write_folder
+from superconext.runs.folder import CHECKPOINT, put_in_place, run_of
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -66,3 +67,21 @@ def test_a_mount_that_sets_modes_itself_is_written_to(monkeypatch, tmp_path):
     monkeypatch.setattr(Path, "chmod", refused)
     write_json(tmp_path / "x.json", 3)
     assert (tmp_path / "x.json").read_text().strip() == "3"
+
+
+def test_a_folder_that_appears_while_a_run_is_made_is_kept(tmp_path):
+    partial, out = tmp_path / "run.partial", tmp_path / "run"
+    (partial / CHECKPOINT).mkdir(parents=True)
+    out.mkdir()
+    (out / "notes.txt").touch()
+    with pytest.raises(RunError, match="was made by another process meanwhile"):
+        put_in_place(partial, out, new=True)
+    assert (out / "notes.txt").is_file() and (partial / CHECKPOINT).is_dir()
+
+
+def test_a_run_may_be_named_from_inside_it(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    assert run_of(Path(".")) == tmp_path / "run"
+    with pytest.raises(RunError, match="found no run there"):
+        run_of(Path("/"))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -197,11 +198,19 @@ def test_lines_of_code_that_was_changed_since_are_refused(request_of, tmp_path, 
         compared("2")
 
 
+def forget_own_code(monkeypatch):
+    """As in a process of its own."""
+    monkeypatch.setattr(METRICS, "used", {})
+    for name in [name for name in sys.modules if name.startswith("superconext_own_")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
 def test_lines_of_a_metric_that_was_changed_since_are_refused(request_of, tmp_path, monkeypatch):
     file = tmp_path / "own.py"
     monkeypatch.setattr(METRICS, "_added", {"size": Entry(f"{file}:size")})
     request = request_of(objectives="superloss", seeds=1)
     for value in ("0.5", "0.5", "0.25"):
+        forget_own_code(monkeypatch)
         file.write_text(f"def size(truth, predicted, classes):\n    return {value}\n", "utf-8")
         if value == "0.25":
             with pytest.raises(RunError, match="with another file of metric 'size'"):

@@ -168,6 +168,10 @@ def test_a_protocol_may_be_a_file_of_ones_own(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(STUDY.replace("{moved}", "false"), encoding="utf-8")
     assert load_protocol(str(file)).name == "mine"
+    wrong = STUDY.replace("{moved}", "false").replace("f1_minor", "f1_makro")
+    file.write_text(wrong, encoding="utf-8")
+    with pytest.raises(ConfigError, match="metric = 'f1_makro', none of accuracy, f1_macro"):
+        load_protocol(str(file))
     file.write_text("title = 'T'\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine\.toml: found no 'same'; expected a protocol"):
         load_protocol(str(file))

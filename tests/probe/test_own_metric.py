@@ -108,7 +108,10 @@ def test_what_it_does_to_its_arguments_is_nobody_elses():
 def test_parameters_with_a_default_are_its_own():
     METRICS.register("weighed", lambda truth, predicted, classes, beta=2.0: beta)
     METRICS.register("named", lambda truth, predicted, classes, *, beta=3.0: beta)
-    METRICS.register("sure", lambda truth, predicted, classes, probabilities=None: 4.0)
+    METRICS.register("sure", lambda truth, predicted, classes, beta=4.0, probabilities=None: beta)
+    shares = np.array([[0.9, 0.1], [0.2, 0.8]])
+    scores = classification_metrics(["a", "b"], ["a", "b"], ["a", "b"], shares)
+    assert scores.pop("sure") == 4.0
     scores = classification_metrics(["a", "b"], ["a", "b"], ["a", "b"])
     assert scores["weighed"] == 2.0 and scores["named"] == 3.0 and "sure" not in scores
 
