@@ -327,15 +327,25 @@ def collect(arguments: argparse.Namespace) -> None:
         )
     )  # fmt: skip
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    made_by = {"commit": arguments.commit or subprocess.check_output(git, text=True).strip()}
-    commits = json.loads(versions.read_text(encoding="utf-8"))["commits"] if before else []
-    known = [one["commit"] for one in commits]
+    of = [sorted({fit[place] for fit in fits}) for place in range(1, 5)]
+    made_by = {
+        "commit": arguments.commit or subprocess.check_output(git, text=True).strip(),
+        "of": "; ".join(
+            f"{name} {', '.join(some)}"
+            for name, some in zip(("sets", "shots", "systems", "seeds"), of, strict=True)
+        ),
+        "transformers": version("transformers"),
+    }
+    earlier = json.loads(versions.read_text(encoding="utf-8")) if before else {"commits": []}
     about = {
-        "commits": commits if made_by["commit"] in known else [*commits, made_by],
+        "commits": [*earlier.pop("commits"), made_by],
         "python": platform.python_version(),
         **{name: version(name) for name in ("torch", "transformers", "setfit")},
+        **earlier,
         "fine_tuned": FINE_TUNED,
     }
+    columns = dict.fromkeys(name for line in (*before, *found) for name in line)
+    lines = [{**dict.fromkeys(columns, ""), **line} for line in lines]
     write_rows(stored, lines)
     versions.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 

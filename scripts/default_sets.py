@@ -115,7 +115,7 @@ def measure(
     scores = [f1_score(truth, one, average="weighted") for one in (first, second)]
     recipe = choice["recipes"][choice["chosen"]]["title"]
     return [
-        *(name, " ".join(words[::2]), shots or "all", draw, len(train), len(test), len(places)),
+        *(name, shown_all(words), shots or "all", draw, len(train), len(test), len(places)),
         *(recipe, choice["why"]),
         *(f"{x:.4f}" for x in (*scores, found.difference, found.low, found.high, found.p)),
         *(f"{seconds:.0f}", f"{baseline.seconds:.0f}"),
@@ -139,9 +139,16 @@ def grid(rows: list[dict[str, str]]) -> Grid:
 
 def shown(word: str) -> str:
     """An option or its value; of a file or folder the hash of its contents, 12 digits."""
+    if not word or word.startswith("--"):
+        return word
     files = sorted(Path(word).rglob("*")) if Path(word).is_dir() else [Path(word)]
     hashes = [file_sha256(file) for file in files if file.is_file()]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:12] if hashes else word
+
+
+def shown_all(words: list[str]) -> str:
+    """Options with their values, as stored; rows from before values were stored have options."""
+    return " ".join(map(shown, words))
 
 
 def main() -> None:
@@ -161,7 +168,7 @@ def main() -> None:
             write_table(options.doc, NAME, grid(list(csv.DictReader(stream))))
         return
     sizes = [int(size) for size in options.shots.split(",")] if options.shots else [None]
-    given = " ".join(shown(word) for word in rest)
+    given = shown_all(rest)
     new = not options.results.exists()
     with options.results.open("a+", encoding="utf-8", newline="") as stream:
         stream.seek(0)

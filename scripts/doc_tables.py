@@ -31,11 +31,14 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         raise SystemExit(f"error: found nothing to write to {path}; expected results: run them")
     part = path.with_name(f"{path.name}.part")
-    with part.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-    part.replace(path)
+    try:
+        with part.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n", restval="")
+            writer.writeheader()
+            writer.writerows(rows)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def mean_over_sets(values: Mapping[str, Sequence[float]]) -> str:

@@ -176,7 +176,7 @@ def main() -> None:
                 for rule, take in rules(list(found)).items():
                     taken[size, rule].append(found[take(losses)][1])
         print(set_name, "done", flush=True)
-        store(options.stored, rest[0], sizes, taken, config)
+    store(options.stored, rest[0], sizes, taken, config)
 
 
 def store(

@@ -58,7 +58,7 @@ def main() -> None:
                 ]
                 figures = dict(zip(("frozen", "trained"), (f"{x:.2f}" for x in both), strict=True))
                 stored.append({"set": name, "rows": shots, "draw": draw} | figures)
-        write_rows(options.stored, stored)
+    write_rows(options.stored, stored)
     for shots in SHOTS:
         gains: dict[str, list[float]] = {}
         for row in (row for row in stored if row["rows"] == shots):

@@ -74,7 +74,7 @@ def main() -> None:
                 figures = dict(zip(("without", "with"), both.mean(axis=0), strict=True))
                 row = {"set": name, "rows": str(shots), "draws": str(len(both)), "system": what}
                 stored.append(row | {key: f"{x:.2f}" for key, x in figures.items()})
-        write_rows(options.stored, stored)
+    write_rows(options.stored, stored)
     for (shots, what), gain in gains.items():
         print(f"{shots} rows per class, {what}: {mean_over_sets(gain)}")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from doc_tables import write_table
-from reproduce_results import FOLDERS, ROOT, SETS, Step, learned, run_undone, step
+from reproduce_results import FOLDERS, ROOT, SETS, Step, learned, note_made_of, run_undone, step
 
 from superconext.report.table import Grid
 
@@ -88,6 +88,7 @@ def steps(data: Path, share: float, out: Path) -> list[Step]:
 def run(data: Path, texts: list[Path], out: Path) -> None:
     """Run what is not done yet."""
     out.mkdir(parents=True, exist_ok=True)
+    note_made_of(out, data, texts)  # before the text of another is replaced
     for share in SHARES:
         text = out / f"text-{share:g}.txt"
         words = sampled(texts, share, text)

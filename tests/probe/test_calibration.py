@@ -237,7 +237,7 @@ def test_as_few_dev_rows_as_are_enough_are_enough():
     assert fit_temperature(scores[:-1], labels[:-1]) == 1.0
 
 
-@pytest.mark.parametrize("seed", range(26, 32))
+@pytest.mark.parametrize("seed", [4, 6, 79, 84, 96])  # where one search alone misses it
 def test_the_temperature_of_a_mean_is_the_best_of_all(seed):
     draw = np.random.default_rng(seed)
     labels = draw.integers(0, 3, 40)
