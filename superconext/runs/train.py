@@ -125,7 +125,7 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
     Raises RunError when there is nothing to resume, and what `train_run` does.
     """
     named, folder = folder, run_of(folder)
-    if named != folder and not named.is_symlink():
+    if os.path.abspath(named) != os.path.abspath(folder) and not named.is_symlink():
         progress.note(f"{named} is the unfinished {folder}, which is resumed")
     begun = partial_of(folder).exists()
     if not folder.exists() and not begun:
